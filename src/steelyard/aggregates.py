@@ -1,0 +1,294 @@
+"""Flavor extra specs against aggregate metadata.
+
+Two checks, both about one host and all of its aggregates:
+
+1. Whatever a flavor asks for in an extra spec, the host's aggregates together must offer.
+2. Whatever a *forced* aggregate says about a key, the flavor must satisfy.
+
+A :class:`Judge` stands for one flavor. It reduces each aggregate to a few bits; the bits of a
+host are those of its aggregates or-ed together, and they decide.
+"""
+
+import dataclasses
+import fnmatch
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from steelyard.expressions import ABSENT, Expression
+from steelyard.verdict import PASSED, Verdict
+
+SCOPE = "aggregate_instance_extra_specs:"
+FORCE_KEY = "force_metadata_check"
+
+_TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
+_FALSE = frozenset({"0", "f", "false", "off", "n", "no"})
+
+_NAMED_AT_MOST = 3
+
+Metadata = Mapping[str, Any]
+Content = frozenset[tuple[str, str]]
+
+
+def texts(mapping: Metadata) -> dict[str, str]:
+    """The mapping with every key and value as text, without the keys whose value is None."""
+    return {str(key): str(value) for key, value in mapping.items() if value is not None}
+
+
+def content(mapping: Metadata) -> Content:
+    """What the mapping says, as a value that can be compared and kept."""
+    return frozenset(texts(mapping).items())
+
+
+def flag(text: str) -> bool | None:
+    """The truth value that the text spells, or None."""
+    word = text.strip().lower()
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Demand:
+    """One extra spec of a flavor."""
+
+    key: str
+    expression: Expression
+    optional: bool
+    """Whether a host none of whose aggregates has the key is spared this demand."""
+
+    @classmethod
+    def parse(cls, key: str, text: str) -> "Demand":
+        scoped = key.startswith(SCOPE)
+        return cls(
+            key.removeprefix(SCOPE),
+            Expression.parse(text),
+            optional=":" in key and not scoped,
+        )
+
+    @property
+    def lenient(self) -> bool:
+        """Whether a host can satisfy this demand by not having the key."""
+        return self.optional or self.expression.admits_absence
+
+    def barred_by(self, offers: Iterable[Expression]) -> bool:
+        """Whether an aggregate with these offers keeps the host from counting as without key."""
+        if self.expression.admits_absence:
+            return not all(offer.admits_absence for offer in offers)
+        return True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ForcedTerms:
+    """What a forced aggregate says."""
+
+    offers: dict[str, list[Expression]]
+    conditions: dict[str, list[Expression]]
+
+    @classmethod
+    def parse(cls, metadata: Content, ignored_keys: tuple[str, ...]) -> "ForcedTerms":
+        terms = cls({}, {})
+        for written, text in sorted(metadata):
+            key = written.removeprefix(SCOPE)
+            if key == FORCE_KEY:
+                continue
+            expression = Expression.parse_list(text)
+            terms.offers.setdefault(key, []).append(expression)
+            if not any(fnmatch.fnmatchcase(written, pattern) for pattern in ignored_keys):
+                terms.conditions.setdefault(key, []).append(expression)
+        return terms
+
+
+class Judge:
+    """One flavor's extra specs, ready to be held against the aggregates of many hosts.
+
+    ``ignored_keys`` are patterns of keys that forced aggregates do not demand. ``warn`` is told
+    about every malformed value, as often as it is met.
+    """
+
+    def __init__(
+        self,
+        extra_specs: Content,
+        ignored_keys: tuple[str, ...] = (),
+        warn: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self._ignored_keys = ignored_keys
+        self._warn = warn
+        self._demands = [
+            Demand.parse(key, text)
+            for key, text in sorted(extra_specs)
+            if key.removeprefix(SCOPE) != FORCE_KEY
+        ]
+        self._stated: dict[str, list[Expression]] = {}
+        for demand in self._demands:
+            self._stated.setdefault(demand.key, []).append(demand.expression)
+            for fault in demand.expression.faults:
+                warn(f"flavor extra spec {demand.key!r} cannot be satisfied: {fault}")
+        # The bits of an aggregate: demand i is met (bit i); it keeps demand i from being spared
+        # the host for want of the key (bit n + i); a forced aggregate objects (bit 2n).
+        count = len(self._demands)
+        self._count = count
+        self._all_met = (1 << count) - 1
+        self._lenient = sum(1 << i for i, demand in enumerate(self._demands) if demand.lenient)
+        self._literal_bits = [
+            (demand.key, _LiteralBits(demand, 1 << i, 1 << count + i))
+            for i, demand in enumerate(self._demands)
+        ]
+        self._forced_bits = functools.lru_cache(maxsize=1024)(self._compute_forced_bits)
+
+    def bits(self, metadata: Metadata) -> int:
+        """What an aggregate with this metadata contributes to the verdict on its hosts."""
+        if FORCE_KEY in metadata and self._is_forced(metadata):
+            return self._forced_bits(content(metadata))
+        bits = 0
+        try:
+            for key, literal_bits in self._literal_bits:
+                text = metadata.get(key)
+                if text is not None:
+                    bits |= literal_bits[text]
+        except TypeError:  # a value that is no text and cannot be hashed either
+            return self.bits(texts(metadata))
+        return bits
+
+    def passes(self, bits: int) -> bool:
+        """Whether a host passes, given the bits of its aggregates or-ed together."""
+        spared = self._lenient & ~(bits >> self._count)
+        return not bits >> 2 * self._count and (bits | spared) & self._all_met == self._all_met
+
+    def examine(self, aggregates: Sequence[tuple[str, Metadata]]) -> Verdict:
+        """The verdict on a host in these aggregates, each given by name and metadata."""
+        bits = 0
+        for _, metadata in aggregates:
+            bits |= self.bits(metadata)
+        if self.passes(bits):
+            return PASSED
+        named = sorted((name, sorted(texts(metadata).items())) for name, metadata in aggregates)
+        return next(self._rejections(bits, [(name, dict(items)) for name, items in named]))
+
+    def _is_forced(self, metadata: Metadata) -> bool:
+        text = str(metadata[FORCE_KEY])
+        forced = flag(text)
+        if forced is None and metadata[FORCE_KEY] is not None:
+            self._warn(
+                f"aggregate metadata {FORCE_KEY!r} is {text!r} and not understood, so the "
+                f"aggregate is not forced; write 'true' or 'false'"
+            )
+        return bool(forced)
+
+    def _compute_forced_bits(self, metadata: Content) -> int:
+        terms = ForcedTerms.parse(metadata, self._ignored_keys)
+        bits = 0
+        for i, demand in enumerate(self._demands):
+            offers = terms.offers.get(demand.key)
+            if offers:
+                bits |= any(map(demand.expression.meets, offers)) << i
+                bits |= demand.barred_by(offers) << self._count + i
+        for key, expressions in terms.offers.items():
+            for fault in (fault for expression in expressions for fault in expression.faults):
+                self._warn(f"forced aggregate's metadata {key!r} cannot be satisfied: {fault}")
+        objects = any(self._objections(terms))
+        return bits | objects << 2 * self._count
+
+    def _objections(
+        self, terms: ForcedTerms
+    ) -> Iterable[tuple[str, Expression, Expression | None]]:
+        """Each key, what the forced aggregate wants and what the flavor states instead."""
+        for key, conditions in terms.conditions.items():
+            stated = self._stated.get(key)
+            for condition in conditions:
+                if stated is None and not condition.compatible(ABSENT):
+                    yield key, condition, None
+                for expression in stated or ():
+                    if not condition.compatible(expression):
+                        yield key, condition, expression
+
+    def _rejections(
+        self, bits: int, aggregates: list[tuple[str, dict[str, str]]]
+    ) -> Iterable[Verdict]:
+        spared = self._lenient & ~(bits >> self._count)
+        for i, demand in enumerate(self._demands):
+            if not (bits | spared) >> i & 1:
+                yield self._unmet(demand, aggregates)
+        for name, metadata in aggregates:
+            if flag(metadata.get(FORCE_KEY, "")):
+                terms = ForcedTerms.parse(content(metadata), self._ignored_keys)
+                for key, condition, expression in self._objections(terms):
+                    yield _objected(name, key, condition, expression)
+
+    def _unmet(self, demand: Demand, aggregates: list[tuple[str, dict[str, str]]]) -> Verdict:
+        wanted = f"key {demand.key!r}: flavor wants {str(demand.expression)!r}"
+        if demand.expression.faults:
+            return Verdict.rejected(f"{wanted}, which is malformed: {demand.expression.faults[0]}")
+        offers = list(self._offers(demand.key, aggregates))
+        if not offers:
+            return Verdict.rejected(f"{wanted}, no aggregate of the host has the key")
+        doubt = "".join(
+            sorted({_undecided(demand.expression, expression) for _, expression in offers})
+        )
+        offered = [f"aggregate {name!r} offers {str(offer)!r}" for name, offer in offers]
+        values = sorted({repr(str(offer)) for _, offer in offers})
+        return Verdict.rejected(
+            f"{wanted}, {_listed(offered)}{doubt}", f"{wanted}, offered {_listed(values)}{doubt}"
+        )
+
+    def _offers(
+        self, key: str, aggregates: list[tuple[str, dict[str, str]]]
+    ) -> Iterable[tuple[str, Expression]]:
+        for name, metadata in aggregates:
+            if flag(metadata.get(FORCE_KEY, "")):
+                terms = ForcedTerms.parse(content(metadata), self._ignored_keys)
+                for expression in terms.offers.get(key, ()):
+                    yield name, expression
+            elif key in metadata:
+                yield name, Expression.literals(metadata[key])
+
+
+class _LiteralBits(dict[str, int]):
+    """The bits of one demand for each text that unforced aggregates have under its key."""
+
+    _MOST = 4096
+
+    def __init__(self, demand: Demand, met: int, barred: int) -> None:
+        super().__init__()
+        self._demand = demand
+        self._met = met
+        self._barred = barred
+
+    def __missing__(self, text: Any) -> int:
+        # Unforced aggregates never offer absence, so each that has the key bars the demand.
+        bits = self._barred
+        if any(map(self._demand.expression.admits, map(str.strip, str(text).split(",")))):
+            bits |= self._met
+        if len(self) >= self._MOST:
+            self.clear()
+        if type(text) is str:  # 1, 1.0 and True would be the same key, but are not the same text
+            self[text] = bits
+        return bits
+
+
+def _objected(
+    name: str, key: str, condition: Expression, expression: Expression | None
+) -> Verdict:
+    wants = f"wants {str(condition)!r}"
+    if condition.faults:
+        wants += f", which is malformed: {condition.faults[0]}"
+    elif expression is None:
+        wants += ", flavor does not have the key"
+    else:
+        wants += f", flavor has {str(expression)!r}{_undecided(condition, expression)}"
+        if expression.faults:
+            wants += f", which is malformed: {expression.faults[0]}"
+    return Verdict.rejected(
+        f"key {key!r}: forced aggregate {name!r} {wants}",
+        f"key {key!r}: forced aggregate {wants}",
+    )
+
+
+def _undecided(one: Expression, other: Expression) -> str:
+    if one.undecided(other):
+        return " (whether numbers, text orders and parts of text meet is not decided)"
+    return ""
+
+
+def _listed(items: list[str]) -> str:
+    listed = "; ".join(items[:_NAMED_AT_MOST])
+    more = len(items) - _NAMED_AT_MOST
+    return f"{listed}; and {more} more" if more > 0 else listed

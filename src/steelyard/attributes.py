@@ -1,0 +1,30 @@
+"""The one reader of what a scheduler hands to its plugins.
+
+An attribute that is missing, None or not loaded reads as None: never an exception, and never a
+query. Objects that load on access, as Nova's do, say through ``obj_attr_is_set`` what they have.
+"""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any
+
+
+def read(thing: object, name: str) -> Any:
+    """The attribute's value, or None."""
+    is_set = getattr(thing, "obj_attr_is_set", None)
+    try:
+        if is_set is not None and not is_set(name):
+            return None
+        return getattr(thing, name, None)
+    except AttributeError:  # obj_attr_is_set raises it for a name that is no field
+        return None
+
+
+def read_all(things: Sequence[object], name: str) -> list[Any]:
+    """The attribute's value of each, or None; things of one list are of one type, or plain."""
+    if things and not hasattr(things[0], "obj_attr_is_set"):
+        try:
+            return list(map(attrgetter(name), things))
+        except AttributeError:
+            pass  # some of them lack it: read one by one
+    return [read(thing, name) for thing in things]

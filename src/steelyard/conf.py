@@ -1,0 +1,141 @@
+"""Every option of steelyard, in the group ``[steelyard]``.
+
+Nothing is registered on import. Plugins register the options on the configuration that they are
+given, or on oslo.config's global one, when they are constructed.
+"""
+
+import math
+from typing import Any
+
+from oslo_config import cfg, types
+
+GROUP = "steelyard"
+
+
+class FiniteFloat(types.Float):  # type: ignore[misc, unused-ignore]  # untyped before oslo.config 10
+    """A number that is neither infinite nor NaN, both of which Float lets through."""
+
+    def __call__(self, value: Any) -> Any:
+        number = super().__call__(value)
+        if number is not None and not math.isfinite(number):
+            raise ValueError(f"{value!r} is not a finite number")
+        return number
+
+
+_plugin_opts = [
+    cfg.ListOpt(
+        "force_check_ignored_keys",
+        default=["availability_zone", "*_weight_multiplier", "filter_tenant_id*"],
+        help="""
+Metadata keys of forced aggregates that AggregateInstanceTypeFilter does not demand of flavors.
+
+An aggregate whose metadata says ``force_metadata_check: true`` demands each of its other keys of
+every flavor. Some keys are there for other purposes: Nova and steelyard read availability zones,
+weight multipliers and tenant isolation from aggregates. Keys that match one of these patterns
+(``*``, ``?`` and ``[...]`` as in a shell) are left out of that check. A key with the scope
+``aggregate_instance_extra_specs:`` is checked unless a pattern matches it with the scope.
+
+An empty list demands every key.
+""",
+    ),
+    cfg.Opt(
+        "ram_weight_multiplier",
+        type=FiniteFloat(),
+        default=1.0,
+        mutable=True,
+        help="""
+How much RAMWeigher counts.
+
+A positive number prefers hosts with more free RAM, so servers spread; a negative one prefers
+those with less, so servers stack; 0 switches the weigher off. The metadata key
+``ram_weight_multiplier`` of a host's aggregates takes precedence; of several values the smallest
+counts.
+""",
+    ),
+    cfg.Opt(
+        "cpu_allocation_ratio",
+        type=FiniteFloat(min=0.0),
+        default=4.0,
+        help="""
+How many virtual CPUs CapacityFilter lets servers use for each one that a host has.
+""",
+    ),
+    cfg.Opt(
+        "ram_allocation_ratio",
+        type=FiniteFloat(min=0.0),
+        default=1.0,
+        help="""
+How much RAM CapacityFilter lets servers use, as a multiple of what a host has.
+""",
+    ),
+    cfg.Opt(
+        "disk_allocation_ratio",
+        type=FiniteFloat(min=0.0),
+        default=1.0,
+        help="""
+How much disk CapacityFilter lets servers use, as a multiple of what a host has.
+""",
+    ),
+]
+
+_scheduler_opts = [
+    cfg.ListOpt(
+        "enabled_filters",
+        default=[
+            "CapacityFilter",
+            "AggregateInstanceTypeFilter",
+            "ServerGroupAffinityFilter",
+            "ServerGroupAntiAffinityFilter",
+        ],
+        help="""
+The filters that the embedded scheduler runs, in this order.
+
+A host must pass all of them. Put first what rejects most hosts for the least work. Any name that
+``steelyard plugins`` lists as a filter can stand here. Nova does not read this option: there, the
+filters are named in its own ``[filter_scheduler] enabled_filters``.
+""",
+    ),
+    cfg.ListOpt(
+        "enabled_weighers",
+        default=["RAMWeigher"],
+        help="""
+The weighers that the embedded scheduler runs.
+
+Each gives every host that passed the filters a weight; weights are normalised to the range from 0
+to 1, multiplied by the weigher's multiplier and added up; the greatest sum wins. Any name that
+``steelyard plugins`` lists as a weigher can stand here.
+""",
+    ),
+    cfg.IntOpt(
+        "host_subset_size",
+        default=1,
+        min=1,
+        help="""
+From how many of the best hosts the embedded scheduler picks one at random.
+
+With 1 the best host is taken; of equal ones, the one described first. Greater numbers keep
+schedulers that decide at the same time from all picking the same host.
+""",
+    ),
+    cfg.IntOpt(
+        "seed",
+        help="""
+What the embedded scheduler's random numbers start from.
+
+With a seed, the same requests on the same cloud have the same answers. Without one, they differ
+from run to run wherever ``host_subset_size`` is greater than 1.
+""",
+    ),
+]
+
+
+def register(conf: cfg.ConfigOpts | None) -> Any:
+    """Registers all options and returns their group; None stands for the global configuration."""
+    conf = cfg.CONF if conf is None else conf
+    conf.register_opts([*_plugin_opts, *_scheduler_opts], group=GROUP)
+    return conf[GROUP]
+
+
+def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
+    """What oslo-config-generator and the documentation ask for."""
+    return [(GROUP, [*_plugin_opts, *_scheduler_opts])]

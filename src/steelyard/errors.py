@@ -1,0 +1,53 @@
+"""Everything that steelyard raises on purpose.
+
+One tree: catch :class:`SteelyardError` to catch them all. Where an error answers a request of a
+client, ``status`` is the HTTP status that the answer should carry.
+"""
+
+
+class SteelyardError(Exception):
+    """The root of the tree. Its message says what was given, what is allowed and what to do."""
+
+    status: int | None = None
+
+
+class BadRequest(SteelyardError):
+    """What was asked for is malformed."""
+
+    status = 400
+
+
+class NotFound(SteelyardError):
+    """What was asked for is not there."""
+
+    status = 404
+
+
+class Conflict(SteelyardError):
+    """What was asked for does not fit the present state."""
+
+    status = 409
+
+
+class InvalidExpression(BadRequest):
+    """A value of an extra spec or of aggregate metadata is malformed."""
+
+
+class InvalidServerGroup(BadRequest):
+    """The description of a server group is malformed."""
+
+
+class PolicyNotSupported(BadRequest):
+    """A server group's policy needs a filter or a weigher that is not enabled."""
+
+
+class InvalidCloud(SteelyardError):
+    """The description of a cloud is malformed; the message names the file and the place."""
+
+
+class PluginError(SteelyardError):
+    """A plugin is missing, ambiguous or broken."""
+
+
+class MissingExtra(SteelyardError):
+    """An optional dependency is not installed; the message names the extra that brings it."""

@@ -1,0 +1,1 @@
+"""Filters: each decides, for one host, whether it may take a request."""

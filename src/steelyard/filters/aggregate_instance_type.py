@@ -1,0 +1,149 @@
+"""Hosts by what flavors ask of aggregates, and aggregates of flavors."""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from steelyard import conf as options
+from steelyard.aggregates import Content, Judge, content
+from steelyard.attributes import read, read_all
+from steelyard.filters import base
+from steelyard.once import Once
+from steelyard.verdict import Verdict
+
+LOG = logging.getLogger(__name__)
+
+# For so many flavors, what the last call found is kept.
+_FLAVORS_KEPT = 16
+
+
+class AggregateInstanceTypeFilter(base.Filter):
+    """Matches flavor extra specs with aggregate metadata, both ways, with sentinels."""
+
+    run_filter_once_per_request = True
+
+    def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
+        super().__init__(conf)
+        patterns = options.register(conf).force_check_ignored_keys
+        self._ignored_keys = tuple(sorted(set(patterns)))
+        self._first_time = Once()
+        self._sweep_of = functools.lru_cache(maxsize=_FLAVORS_KEPT)(self._new_sweep)
+
+    def examine(self, host: object, request: object) -> Verdict:
+        return self._sweep(request).judge.examine(
+            [
+                (str(read(aggregate, "name")), read(aggregate, "metadata") or {})
+                for aggregate in read(host, "aggregates") or ()
+            ]
+        )
+
+    def host_passes(self, host: object, request: object) -> bool:
+        return self._sweep(request).admits(host)
+
+    def filter_all(self, hosts: Iterable[base.HostT], request: object) -> Iterator[base.HostT]:
+        sweep = self._sweep(request)
+        if isinstance(hosts, list):
+            return itertools.compress(hosts, sweep.verdicts(hosts))
+        return filter(sweep.admits, hosts)
+
+    def _sweep(self, request: object) -> "_Sweep":
+        return self._sweep_of(content(read(read(request, "flavor"), "extra_specs") or {}))
+
+    def _new_sweep(self, extra_specs: Content) -> "_Sweep":
+        return _Sweep(Judge(extra_specs, self._ignored_keys, self._warn))
+
+    def _warn(self, message: str) -> None:
+        if self._first_time(message):
+            LOG.warning("%s", message)
+
+
+class _Sweep:
+    """One flavor over many hosts."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self._last: _Findings | None = None  # replaced as a whole: threads may share a sweep
+
+    def admits(self, host: object) -> bool:
+        bits = 0
+        for aggregate in read(host, "aggregates") or ():
+            bits |= self.judge.bits(read(aggregate, "metadata") or {})
+        return self.judge.passes(bits)
+
+    def verdicts(self, hosts: list[Any]) -> list[bool]:
+        """Whether each host passes."""
+        layout = read_all(hosts, "aggregates")
+        last = self._last
+        if last is not None and last.hold_for(layout):
+            return last.verdicts
+        bits_of = _BitsOf(self.judge)
+        try:
+            verdicts = self._judge_all(layout, bits_of)
+        except TypeError:  # hosts without aggregates, or aggregates that cannot be hashed
+            return self._judge_all(*self._by_identity(layout))
+        if any(kind.__eq__ is not object.__eq__ for kind in set(map(type, bits_of))):
+            # Aggregates that are equal may still say different things.
+            return self._judge_all(*self._by_identity(layout))
+        if None not in bits_of.metadata:
+            self._last = _Findings(layout, bits_of, verdicts)
+        return verdicts
+
+    def _judge_all(self, layout: list[Any], bits_of: dict[Any, int]) -> list[bool]:
+        combined = []
+        for aggregates in layout:
+            bits = 0
+            for aggregate in aggregates:
+                bits |= bits_of[aggregate]
+            combined.append(bits)
+        passing = {bits: self.judge.passes(bits) for bits in set(combined)}
+        return list(map(passing.__getitem__, combined))
+
+    def _by_identity(self, layout: list[Any]) -> tuple[list[list[int]], dict[int, int]]:
+        """The layout with the identities of aggregates in their stead, and the bits of each."""
+        distinct = {id(aggregate): aggregate for found in layout for aggregate in found or ()}
+        bits_of = {
+            key: self.judge.bits(read(aggregate, "metadata") or {})
+            for key, aggregate in distinct.items()
+        }
+        return [[id(aggregate) for aggregate in found or ()] for found in layout], bits_of
+
+
+class _BitsOf(dict[Any, int]):
+    """The bits of each aggregate, found when first asked for, and the metadata they come from."""
+
+    def __init__(self, judge: Judge) -> None:
+        super().__init__()
+        self.metadata: list[Any] = []
+        self._bits = judge.bits
+
+    def __missing__(self, aggregate: object) -> int:
+        metadata = read(aggregate, "metadata")
+        self.metadata.append(metadata)
+        bits = self[aggregate] = self._bits(metadata or {})
+        return bits
+
+
+class _Findings:
+    """What one call over many hosts found, and what it rests on.
+
+    It holds for another call when every host is in the same aggregate objects, and these say
+    what they said. Metadata may be changed in place, so it is compared, not trusted; that is
+    much cheaper than judging again.
+    """
+
+    def __init__(self, layout: list[Any], bits_of: _BitsOf, verdicts: list[bool]) -> None:
+        self._layout = list(map(list, layout))
+        self._aggregates = list(bits_of)
+        self._metadata = list(map(dict, bits_of.metadata))
+        self.verdicts = verdicts
+
+    def hold_for(self, layout: list[Any]) -> bool:
+        return (
+            layout == self._layout
+            and list(map(attrgetter("metadata"), self._aggregates)) == self._metadata
+        )

@@ -1,0 +1,115 @@
+"""Sets of strings, each described by a rule: the engine behind expressions.
+
+Every set here has a member. Two questions are answered: does a string lie in the set, and do
+two sets share a string.
+"""
+
+import dataclasses
+import math
+import sys
+
+_GREATEST = sys.float_info.max
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Anything:
+    """Every string."""
+
+    def admits(self, text: str) -> bool:
+        return True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Literal:
+    """One string."""
+
+    text: str
+
+    def admits(self, text: str) -> bool:
+        return text == self.text
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Numbers:
+    """The strings that read as a finite number from ``low`` to ``high``, except ``hole``."""
+
+    low: float = -_GREATEST
+    high: float = _GREATEST
+    hole: float | None = None
+
+    def admits(self, text: str) -> bool:
+        number = finite_number(text)
+        return number is not None and self.low <= number <= self.high and number != self.hole
+
+    def meets(self, other: "Numbers") -> bool:
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        # A hole empties an interval only if nothing but the hole was in it.
+        return low < high or (low == high and low not in (self.hole, other.hole))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Texts:
+    """The strings from ``low`` on and before ``end`` (None: all that follow), except ``hole``.
+
+    Strings stand in the order of their code points. The next one behind ``x`` is ``x`` with a
+    NUL appended (see :func:`successor`), so every order relation is such a half-open range.
+    """
+
+    low: str = ""
+    end: str | None = None
+    hole: str | None = None
+
+    def admits(self, text: str) -> bool:
+        return (
+            self.low <= text and (self.end is None or text < self.end) and text != self.hole
+        )
+
+    def meets(self, other: "Texts") -> bool:
+        low = max(self.low, other.low)
+        end = min((e for e in (self.end, other.end) if e is not None), default=None)
+        while low in (self.hole, other.hole):
+            low = successor(low)
+        return end is None or low < end
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Containing:
+    """The strings that contain every one of ``words``."""
+
+    words: frozenset[str]
+
+    def admits(self, text: str) -> bool:
+        return all(word in text for word in self.words)
+
+
+StringSet = Anything | Literal | Numbers | Texts | Containing
+
+
+def meet(one: StringSet, other: StringSet) -> bool | None:
+    """Whether some string lies in both sets; None where that is not decided."""
+    match one, other:
+        case (Literal(text), rest) | (rest, Literal(text)):
+            return rest.admits(text)
+        case (Anything(), _) | (_, Anything()):
+            return True
+        case Numbers() as numbers, Numbers() as others:
+            return numbers.meets(others)
+        case Texts() as texts, Texts() as others:
+            return texts.meets(others)
+        case Containing(), Containing():
+            return True  # the words of both, one behind the other, lie in both
+    return None
+
+
+def finite_number(text: str) -> float | None:
+    """The finite number that the text reads as, or None."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def successor(text: str) -> str:
+    """The string that follows immediately in the order of code points."""
+    return text + "\0"

@@ -1,0 +1,88 @@
+"""The contract of weighers.
+
+The scheduler asks a weigher for the raw weights of all hosts, brings them into the range from 0
+to 1, multiplies each by the weigher's multiplier for that host and adds up the results of all
+weighers. The protocols of hosts and requests are those of :mod:`steelyard.filters.base`.
+"""
+
+import abc
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from steelyard.attributes import read
+from steelyard.once import Once
+from steelyard.string_sets import finite_number
+
+LOG = logging.getLogger(__name__)
+
+
+class WeighedHost(Protocol):
+    """A host with the weight it has so far."""
+
+    @property
+    def obj(self) -> object:
+        """The host."""
+
+
+class Weigher(abc.ABC):
+    """Derive from this and write ``_weigh_object``; everything else follows from it."""
+
+    minval: ClassVar[float | None] = None
+    """The weight that counts as 0; None stands for the least that occurs."""
+
+    maxval: ClassVar[float | None] = None
+    """The weight that counts as 1; None stands for the greatest that occurs."""
+
+    multiplier_key: ClassVar[str | None] = None
+    """The aggregate metadata key that overrides the multiplier, where there is one."""
+
+    in_nova: ClassVar[bool] = True
+    """Whether the weigher makes sense inside Nova."""
+
+    def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
+        """Reads all options, so that a bad value is found before the first request."""
+        self._first_time = Once()
+
+    @abc.abstractmethod
+    def _weigh_object(self, host: object, request: object) -> float:
+        """The raw weight of the host; more is better."""
+
+    def weigh_objects(self, weighed_hosts: Sequence[WeighedHost], request: object) -> list[float]:
+        """The raw weights of the hosts, none beyond ``minval`` and ``maxval``."""
+        return [self._clamp(self._weigh_object(each.obj, request)) for each in weighed_hosts]
+
+    def multiplier(self) -> float:
+        """How much the weigher counts where no aggregate says otherwise."""
+        return 1.0
+
+    def weight_multiplier(self, host: object) -> float:
+        """How much the weigher counts for this host."""
+        if self.multiplier_key is None:
+            return self.multiplier()
+        stated = (
+            self._stated_multiplier(aggregate) for aggregate in read(host, "aggregates") or ()
+        )
+        return min((value for value in stated if value is not None), default=self.multiplier())
+
+    def _stated_multiplier(self, aggregate: object) -> float | None:
+        text = (read(aggregate, "metadata") or {}).get(self.multiplier_key)
+        if text is None:
+            return None
+        number = finite_number(str(text))
+        if number is None and self._first_time(text):
+            LOG.warning(
+                "Aggregate %(name)r has %(key)r = %(text)r, which is not a finite number and is "
+                "ignored; write a number such as 2.0",
+                {"name": read(aggregate, "name"), "key": self.multiplier_key, "text": text},
+            )
+        return number
+
+    def _clamp(self, weight: float) -> float:
+        if self.minval is not None:
+            weight = max(weight, self.minval)
+        if self.maxval is not None:
+            weight = min(weight, self.maxval)
+        return weight
