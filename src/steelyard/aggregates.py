@@ -12,7 +12,7 @@ host are those of its aggregates or-ed together, and they decide.
 import dataclasses
 import fnmatch
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from steelyard.expressions import ABSENT, Expression
@@ -202,7 +202,7 @@ class Judge:
 
     def _rejections(
         self, bits: int, aggregates: list[tuple[str, dict[str, str]]]
-    ) -> Iterable[Verdict]:
+    ) -> Iterator[Verdict]:
         spared = self._lenient & ~(bits >> self._count)
         for i, demand in enumerate(self._demands):
             if not (bits | spared) >> i & 1:
@@ -264,9 +264,7 @@ class _LiteralBits(dict[str, int]):
         return bits
 
 
-def _objected(
-    name: str, key: str, condition: Expression, expression: Expression | None
-) -> Verdict:
+def _objected(name: str, key: str, condition: Expression, expression: Expression | None) -> Verdict:
     wants = f"wants {str(condition)!r}"
     if condition.faults:
         wants += f", which is malformed: {condition.faults[0]}"

@@ -204,7 +204,7 @@ def _operation(text: str, operator: str, operands: list[str]) -> Expression:
                 f"or compare text, as in '{_textual_twin(operator)} {operand}'",
             )
         part = _NUMERIC[operator](number)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if ignored:
         notes = (
             f"{text!r}: {operator!r} takes one word, {' '.join(ignored)!r} is ignored; "

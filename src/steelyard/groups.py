@@ -45,6 +45,10 @@ class ServerGroup:
     members: frozenset[str] = frozenset()
     hosts: frozenset[str] = frozenset()
 
+    def with_member(self, uuid: str, host: str) -> "ServerGroup":
+        """This group with one more server."""
+        return dataclasses.replace(self, members=self.members | {uuid}, hosts=self.hosts | {host})
+
 
 def check_supported(
     group: ServerGroup, enabled_filters: Collection[str], enabled_weighers: Collection[str]

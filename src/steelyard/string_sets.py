@@ -60,9 +60,7 @@ class Texts:
     hole: str | None = None
 
     def admits(self, text: str) -> bool:
-        return (
-            self.low <= text and (self.end is None or text < self.end) and text != self.hole
-        )
+        return self.low <= text and (self.end is None or text < self.end) and text != self.hole
 
     def meets(self, other: "Texts") -> bool:
         low = max(self.low, other.low)

@@ -38,8 +38,9 @@ class ServerGroupAntiAffinityFilter(base.Filter):
         if read(group, "policy") != Policy.ANTI_AFFINITY:
             return PASSED
         most = (read(group, "rules") or {}).get(MAX_SERVER_PER_HOST, 1)
-        others = set(read(group, "members") or ()) - {read(request, "instance_uuid")}
-        here = sum(1 for uuid in read(host, "instances") or () if uuid in others)
+        members: Collection[str] = read(group, "members") or ()
+        itself = read(request, "instance_uuid")
+        here = sum(uuid in members and uuid != itself for uuid in read(host, "instances") or ())
         if here < most:
             return PASSED
         return Verdict.rejected(

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -86,7 +86,7 @@ class _Sweep:
             verdicts = self._judge_all(layout, bits_of)
         except TypeError:  # hosts without aggregates, or aggregates that cannot be hashed
             return self._judge_all(*self._by_identity(layout))
-        if any(kind.__eq__ is not object.__eq__ for kind in set(map(type, bits_of))):
+        if not all(map(_compares_by_identity, set(map(type, bits_of)))):
             # Aggregates that are equal may still say different things.
             return self._judge_all(*self._by_identity(layout))
         if None not in bits_of.metadata:
@@ -111,6 +111,11 @@ class _Sweep:
             for key, aggregate in distinct.items()
         }
         return [[id(aggregate) for aggregate in found or ()] for found in layout], bits_of
+
+
+def _compares_by_identity(kind: type[Any]) -> bool:
+    compare: Any = kind.__eq__
+    return compare is object.__eq__
 
 
 class _BitsOf(dict[Any, int]):

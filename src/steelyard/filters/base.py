@@ -6,7 +6,7 @@ not loaded counts as "none".
 """
 
 import abc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import ClassVar, Protocol, TypeVar
 
 from oslo_config import cfg
@@ -54,11 +54,11 @@ class InstanceGroup(Protocol):
     def rules(self) -> Mapping[str, int]: ...
 
     @property
-    def members(self) -> Iterable[str]:
+    def members(self) -> Collection[str]:
         """The UUIDs of the group's servers."""
 
     @property
-    def hosts(self) -> Iterable[str]:
+    def hosts(self) -> Collection[str]:
         """The names of the hosts that have one of them."""
 
 
@@ -90,7 +90,7 @@ class Filter(abc.ABC):
     in_nova: ClassVar[bool] = True
     """Whether the filter makes sense inside Nova."""
 
-    def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
+    def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:  # noqa: B027  (a hook)
         """Reads all options, so that a bad value is found before the first request."""
 
     @abc.abstractmethod

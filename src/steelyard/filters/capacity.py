@@ -1,5 +1,7 @@
 """Hosts by what they have left."""
 
+from collections.abc import Iterator
+
 from oslo_config import cfg
 
 from steelyard import conf as options
@@ -20,18 +22,32 @@ class CapacityFilter(base.Filter):
         self._resources = (
             ("vCPUs", "vcpus", "vcpus_total", "vcpus_used", group.cpu_allocation_ratio),
             ("MiB of RAM", "memory_mb", "ram_mb_total", "ram_mb_used", group.ram_allocation_ratio),
-            ("GiB of disk", "root_gb", "disk_gb_total", "disk_gb_used", group.disk_allocation_ratio),
+            (
+                "GiB of disk",
+                "root_gb",
+                "disk_gb_total",
+                "disk_gb_used",
+                group.disk_allocation_ratio,
+            ),
         )
 
     def examine(self, host: object, request: object) -> Verdict:
+        for name, wanted, left, limit in self._shortages(host, request):
+            return Verdict.rejected(
+                f"{name}: flavor wants {wanted}, the host has {max(left, 0)} of {limit} left",
+                f"not enough {name}: flavor wants {wanted}",
+            )
+        return PASSED
+
+    def host_passes(self, host: object, request: object) -> bool:
+        return not any(self._shortages(host, request))
+
+    def _shortages(self, host: object, request: object) -> Iterator[tuple[str, int, int, int]]:
+        """Of what there is too little: its name, what is wanted, left, and the limit."""
         flavor = read(request, "flavor")
         for name, asked, total, used, ratio in self._resources:
             wanted = read(flavor, asked) or 0
             limit = int((read(host, total) or 0) * ratio)
             left = limit - (read(host, used) or 0)
             if wanted > left:
-                return Verdict.rejected(
-                    f"{name}: flavor wants {wanted}, the host has {max(left, 0)} of {limit} left",
-                    f"not enough {name}: flavor wants {wanted}",
-                )
-        return PASSED
+                yield name, wanted, left, limit

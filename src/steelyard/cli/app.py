@@ -1,0 +1,93 @@
+"""The application: options that all commands share, and how errors end."""
+
+import argparse
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from cliff import app, commandmanager, lister
+from oslo_config import cfg
+
+import steelyard
+from steelyard import conf as options
+from steelyard import errors
+from steelyard.scheduler import NoValidHost
+
+NO_VALID_HOST = 1
+USERS_MISTAKE = 2
+INTERNAL_ERROR = 70  # EX_SOFTWARE: never to be taken for "no valid host"
+
+
+class App(app.App):
+    """Decides which hosts may take a workload and which is best, and says why."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            description=self.__doc__,
+            version=steelyard.__version__,
+            command_manager=commandmanager.CommandManager("steelyard.commands"),
+            deferred_help=True,
+        )
+        self._failed = False
+
+    def build_option_parser(
+        self, description: str | None, version: str | None, argparse_kwargs: Any = None
+    ) -> argparse.ArgumentParser:
+        parser = super().build_option_parser(description, version, argparse_kwargs)
+        parser.add_argument(
+            "--config-file",
+            metavar="FILE",
+            action="append",
+            default=[],
+            help="an oslo.config file with a [steelyard] group; may be repeated, the last counts",
+        )
+        return parser
+
+    def configure_logging(self) -> None:
+        super().configure_logging()
+        # A warning about somebody's metadata belongs on the screen, with its level in front.
+        for handler in logging.getLogger("").handlers:
+            if type(handler) is logging.StreamHandler:
+                handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+
+    def run(self, argv: list[str]) -> int:
+        status = super().run(argv or ["--help"])
+        return INTERNAL_ERROR if self._failed else status
+
+    def clean_up(self, cmd: Any, result: int, err: BaseException | None) -> None:
+        # Commands turn users' mistakes into a status; what gets here was not foreseen.
+        self._failed = isinstance(err, Exception) and not isinstance(err, BrokenPipeError)
+        if self._failed and not self.options.debug:
+            self.LOG.error("this should not have happened; --debug shows where it did")
+
+
+class Listing(lister.Lister):
+    """A command that lists rows, and ends with one clear line where it cannot."""
+
+    app: App
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        try:
+            return super().run(parsed_args)
+        except NoValidHost as error:
+            return self._end(error, NO_VALID_HOST)
+        except (errors.SteelyardError, cfg.Error) as error:
+            return self._end(error, USERS_MISTAKE)
+
+    def configuration(self, overrides: Sequence[tuple[str, Any]] = ()) -> cfg.ConfigOpts:
+        """The options from the files that the command line names, and from it directly."""
+        conf = cfg.ConfigOpts()
+        conf(
+            [],
+            project="steelyard",
+            default_config_files=self.app.options.config_file,
+            default_config_dirs=[],
+        )
+        options.register(conf)
+        for name, value in overrides:
+            conf.set_override(name, value, group=options.GROUP)
+        return conf
+
+    def _end(self, error: Exception, status: int) -> int:
+        self.app.stderr.write(f"steelyard: {error}\n")
+        return status

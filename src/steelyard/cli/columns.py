@@ -1,0 +1,59 @@
+"""Cells that read well in a table, and are structures in JSON and YAML."""
+
+import dataclasses
+from typing import Any
+
+from cliff import columns
+
+from steelyard.scheduler import Weight
+
+
+class Number(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only in newer cliffs
+    """A weight, short for people and exact for programs."""
+
+    def human_readable(self) -> str:
+        return "" if self._value is None else f"{self._value:.4g}"
+
+
+class Weights(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only in newer cliffs
+    def human_readable(self) -> str:
+        return "\n".join(map(_weight, self._value))
+
+    def machine_readable(self) -> Any:
+        return [_weight_fields(weight) for weight in self._value]
+
+
+class Causes(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only in newer cliffs
+    def human_readable(self) -> str:
+        return "\n".join(f"{cause.count} by {cause.filter}: {cause.cause}" for cause in self._value)
+
+    def machine_readable(self) -> Any:
+        return [dataclasses.asdict(cause) for cause in self._value]
+
+
+class Why(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only in newer cliffs
+    """Why a host was rejected, or what it weighs."""
+
+    def human_readable(self) -> str:
+        if self._value.fits:
+            return "\n".join(map(_weight, self._value.weights))
+        return f"{self._value.rejected_by}: {self._value.reason}"
+
+    def machine_readable(self) -> Any:
+        return {
+            "passed": list(self._value.passed),
+            "rejected_by": self._value.rejected_by or None,
+            "reason": self._value.reason or None,
+            "weights": [_weight_fields(weight) for weight in self._value.weights],
+        }
+
+
+def _weight(weight: Weight) -> str:
+    return (
+        f"{weight.weigher}: {weight.raw:.6g}, normalised {weight.normalised:.4g}, "
+        f"times {weight.multiplier:.4g}"
+    )
+
+
+def _weight_fields(weight: Weight) -> dict[str, Any]:
+    return {**dataclasses.asdict(weight), "multiplied": weight.multiplied}

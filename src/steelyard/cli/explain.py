@@ -1,0 +1,43 @@
+"""steelyard explain"""
+
+import argparse
+from typing import Any
+
+from steelyard.cli.app import NO_VALID_HOST
+from steelyard.cli.columns import Number, Why
+from steelyard.cli.requests import RequestListing
+from steelyard.scheduler import Decision, HostExplanation, NoValidHost
+
+
+class Explain(RequestListing):
+    """Show for every host whether it fits, what it weighs, or why it was rejected.
+
+    The exit status is 0 when some host fits, 1 when none does, and 2 when something is wrong with
+    what was given.
+    """
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        self._decision: Decision | None = None
+        status = super().run(parsed_args)
+        if self._decision is None or self._decision.server is not None:
+            return status
+        self.app.stderr.write(f"steelyard: {NoValidHost([self._decision], 1)}\n")
+        return NO_VALID_HOST
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+        scheduler = self.scheduler(parsed_args)
+        request = self.request(parsed_args, scheduler)
+        try:
+            (self._decision,) = scheduler.select(request).decisions
+        except NoValidHost as error:
+            self._decision = error.decision
+        return ("Host", "Verdict", "Weight", "Why"), [
+            (each.host, _verdict(each), Number(each.weight), Why(each))
+            for each in self._decision.hosts
+        ]
+
+
+def _verdict(explanation: HostExplanation) -> str:
+    if explanation.chosen:
+        return "chosen"
+    return "fits" if explanation.fits else "rejected"

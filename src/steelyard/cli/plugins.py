@@ -1,0 +1,32 @@
+"""steelyard plugins"""
+
+import argparse
+from typing import Any
+
+from steelyard import conf, plugins
+from steelyard.cli.app import Listing
+
+
+class Plugins(Listing):
+    """Show the installed filters and weighers, and where each comes from.
+
+    "Enabled" is the place in the order in which the embedded scheduler runs them.
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+        options = self.configuration()[conf.GROUP]
+        rows = []
+        for group, enabled in (
+            (plugins.FILTERS, options.enabled_filters),
+            (plugins.WEIGHERS, options.enabled_weighers),
+        ):
+            rows += [
+                (
+                    plugin.kind,
+                    plugin.name,
+                    enabled.index(plugin.name) + 1 if plugin.name in enabled else "no",
+                    plugin.distribution,
+                )
+                for plugin in plugins.installed(group)
+            ]
+        return ("Kind", "Name", "Enabled", "Distribution"), rows

@@ -1,0 +1,69 @@
+"""What a command needs to know of a request: the cloud, the flavor, the group."""
+
+import argparse
+import importlib.resources
+import os
+import sys
+from typing import IO, cast
+
+import tqdm
+
+from steelyard import errors
+from steelyard.cli.app import Listing
+from steelyard.scheduler import Cloud, FilterScheduler, Request, cloud_file
+
+# What the example is asked for when nothing else is said: it shows most at once.
+_EXAMPLE_FLAVOR = "web.small"
+_EXAMPLE_GROUP = "web"
+
+
+class RequestListing(Listing):
+    """A command that asks the scheduler for hosts."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        source = parser.add_mutually_exclusive_group(required=True)
+        source.add_argument("--cloud", metavar="FILE", help="the described cloud, YAML or JSON")
+        source.add_argument(
+            "--example", action="store_true", help="the cloud that comes with steelyard"
+        )
+        parser.add_argument(
+            "--flavor", metavar="NAME", help="what each server gets; needed with --cloud"
+        )
+        parser.add_argument("--group", metavar="NAME", help="the server group to place it in")
+        parser.add_argument("--seed", type=int, help="where random numbers start from")
+        return parser
+
+    def scheduler(self, parsed_args: argparse.Namespace) -> FilterScheduler:
+        overrides = [] if parsed_args.seed is None else [("seed", parsed_args.seed)]
+        return FilterScheduler(self._cloud(parsed_args), self.configuration(overrides))
+
+    def request(self, parsed_args: argparse.Namespace, scheduler: FilterScheduler) -> Request:
+        if parsed_args.flavor is not None:
+            return scheduler.request(parsed_args.flavor, parsed_args.group)
+        if not parsed_args.example:
+            names = ", ".join(map(repr, scheduler.cloud.flavors)) or "none at all"
+            raise errors.BadRequest(f"--flavor is missing; the cloud has {names}")
+        return scheduler.request(_EXAMPLE_FLAVOR, parsed_args.group or _EXAMPLE_GROUP)
+
+    def _cloud(self, parsed_args: argparse.Namespace) -> Cloud:
+        if parsed_args.example:
+            example = importlib.resources.files("steelyard.scheduler") / "example.yaml"
+            with importlib.resources.as_file(example) as path:
+                return Cloud.load(path)
+        path = parsed_args.cloud
+        try:
+            with open(path, encoding="utf-8") as file:
+                bar = tqdm.tqdm.wrapattr(
+                    file,
+                    "read",
+                    desc=f"reading {path}",
+                    total=os.fstat(file.fileno()).st_size,
+                    delay=1,
+                    leave=False,
+                    disable=not sys.stderr.isatty(),
+                )
+                with bar as watched:
+                    return cloud_file.read(cast(IO[str], watched), path)
+        except OSError as error:
+            raise errors.InvalidCloud(f"{path}: {error.strerror}") from error

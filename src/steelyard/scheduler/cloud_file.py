@@ -1,0 +1,312 @@
+"""Cloud descriptions in files: YAML or JSON in, a Cloud or one clear error out.
+
+Every scalar is read as text, so that ``~``, ``true`` and ``1`` in metadata mean what Nova's API
+would make of them; numbers are converted here, where they are expected.
+"""
+
+import contextlib
+import json
+import os
+import uuid
+from collections.abc import Collection, Mapping
+from typing import IO, Any
+
+from steelyard import errors
+from steelyard.groups import Policy, ServerGroup
+from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server, near
+
+# Servers that are described without a UUID get one that follows from their name.
+_NAMESPACE = uuid.UUID("5d9e5d2f-93b5-4c1b-9c4f-0b8a7c3c1a51")
+
+_RESOURCES = ("vcpus", "ram_mb", "disk_gb")
+
+Path = tuple[str, ...]
+
+
+def load(path: str | os.PathLike[str]) -> Cloud:
+    """The cloud described in the file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return read(file, os.fspath(path))
+    except OSError as error:
+        raise errors.InvalidCloud(f"{os.fspath(path)}: {error.strerror}") from error
+
+
+def read(file: IO[str], name: str) -> Cloud:
+    """The cloud described in the open file; ``name`` is what errors call it."""
+    try:
+        if name.endswith(".json"):
+            return _cloud(_parse_json(file))
+        return _cloud(_parse_yaml(file))
+    except _Mistake as mistake:
+        line = _line(file, mistake.path) if mistake.line is None else mistake.line
+        place = f"{name}:{line}" if line else name
+        where = f" {'.'.join(mistake.path)}:" if mistake.path else ""
+        raise errors.InvalidCloud(f"{place}:{where} {mistake}") from mistake
+    except UnicodeDecodeError as error:
+        raise errors.InvalidCloud(f"{name}: is not UTF-8 text: {error}") from error
+
+
+class _Mistake(Exception):
+    """What is wrong in the file, and where."""
+
+    def __init__(self, message: str, path: Path = (), line: int | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.line = line
+
+
+def _parse_json(file: IO[str]) -> Any:
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in result:
+                raise _Mistake(f"{key!r} is there twice")
+            result[key] = value
+        return result
+
+    try:
+        return json.load(
+            file,
+            object_pairs_hook=mapping,
+            parse_int=str,
+            parse_float=str,
+            parse_constant=str,
+        )
+    except json.JSONDecodeError as error:
+        raise _Mistake(f"is not JSON: {error.msg}", line=error.lineno) from error
+
+
+def _parse_yaml(file: IO[str]) -> Any:
+    yaml = _yaml()
+    try:
+        return yaml.load(file, Loader=_loader(yaml))
+    except yaml.MarkedYAMLError as error:
+        hint = ""
+        if error.problem and ("alias" in error.problem or "anchor" in error.problem):
+            hint = "; put quotes around a value that begins with * or &"
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise _Mistake(f"is not YAML: {error.problem}{hint}", line=line) from error
+    except yaml.YAMLError as error:
+        raise _Mistake(f"is not YAML: {error}") from error
+
+
+def _yaml() -> Any:
+    try:
+        import yaml  # noqa: PLC0415  (an extra, and only for YAML)
+    except ModuleNotFoundError:
+        raise errors.MissingExtra(
+            "reading YAML needs PyYAML: python3 -m pip install 'steelyard[cli]', "
+            "or describe the cloud in JSON"
+        ) from None
+    return yaml
+
+
+def _loader(yaml: Any) -> type[Any]:
+    """A loader that makes text of every scalar, and takes nothing amiss quietly."""
+
+    class Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002  (PyYAML's)
+            mapping = super().construct_mapping(node, deep=deep)
+            if len(mapping) != len(node.value):
+                seen: set[Any] = set()
+                for key, _ in node.value:
+                    if key.value in seen:
+                        raise _Mistake(
+                            f"{key.value!r} is there twice", line=key.start_mark.line + 1
+                        )
+                    seen.add(key.value)
+            return dict(mapping)
+
+        def construct_scalar(self, node: Any) -> str:
+            if not node.value and not node.style:
+                raise _Mistake(
+                    "there is no value; write '' for empty text, and put a lone ! in quotes",
+                    line=node.start_mark.line + 1,
+                )
+            if node.tag.startswith("!"):
+                raise _Mistake(
+                    f"{node.tag!r} is a YAML tag; put quotes around a value that begins with !",
+                    line=node.start_mark.line + 1,
+                )
+            return str(node.value)
+
+    return Loader
+
+
+def _cloud(data: Any) -> Cloud:
+    sections = _fields(
+        data,
+        (),
+        required=("hosts",),
+        optional=("aggregates", "flavors", "server_groups", "servers"),
+    )
+    hosts = {
+        name: _host(name, value, ("hosts", name))
+        for name, value in _mapping(sections["hosts"], ("hosts",)).items()
+    }
+    aggregates = {
+        name: _aggregate(name, value, ("aggregates", name), hosts)
+        for name, value in _section(sections, "aggregates").items()
+    }
+    flavors = {
+        name: _flavor(name, value, ("flavors", name))
+        for name, value in _section(sections, "flavors").items()
+    }
+    groups = {
+        name: _server_group(name, value, ("server_groups", name))
+        for name, value in _section(sections, "server_groups").items()
+    }
+    cloud = Cloud(hosts, aggregates, flavors, groups)
+    servers = {}
+    for name, value in _section(sections, "servers").items():
+        server = _server(name, value, ("servers", name), cloud)
+        if server.uuid in servers:
+            raise _Mistake(f"{server.uuid!r} is also another server's", ("servers", name, "uuid"))
+        servers[server.uuid] = server
+    return cloud.with_servers(servers.values())
+
+
+def _resources(fields: Mapping[str, Any], path: Path) -> tuple[int, int, int]:
+    vcpus, ram_mb, disk_gb = (_number(fields[key], (*path, key)) for key in _RESOURCES)
+    return vcpus, ram_mb, disk_gb
+
+
+def _host(name: str, value: Any, path: Path) -> Host:
+    fields = _fields(value, path, required=_RESOURCES, optional=("traits",))
+    return Host(
+        name,
+        *_resources(fields, path),
+        frozenset(_texts(fields.get("traits", []), (*path, "traits"))),
+    )
+
+
+def _aggregate(name: str, value: Any, path: Path, hosts: Mapping[str, Host]) -> Aggregate:
+    fields = _fields(value, path, required=("hosts",), optional=("metadata",))
+    members = _texts(fields["hosts"], (*path, "hosts"))
+    for index, member in enumerate(members):
+        _known("host", member, hosts, (*path, "hosts", str(index)))
+    return Aggregate(
+        name, _text_mapping(fields.get("metadata", {}), (*path, "metadata")), tuple(members)
+    )
+
+
+def _flavor(name: str, value: Any, path: Path) -> Flavor:
+    fields = _fields(value, path, required=_RESOURCES, optional=("extra_specs",))
+    return Flavor(
+        name,
+        *_resources(fields, path),
+        _text_mapping(fields.get("extra_specs", {}), (*path, "extra_specs")),
+    )
+
+
+def _server_group(name: str, value: Any, path: Path) -> ServerGroup:
+    fields = _fields(value, path, required=("policy",), optional=("rules",))
+    try:
+        policy = Policy.parse(_text(fields["policy"], (*path, "policy")))
+    except errors.InvalidServerGroup as error:
+        raise _Mistake(str(error), (*path, "policy")) from error
+    rules = _fields(fields.get("rules", {}), (*path, "rules"), optional=("max_server_per_host",))
+    return ServerGroup(
+        name, policy, {key: _number(rules[key], (*path, "rules", key), 1) for key in rules}
+    )
+
+
+def _server(name: str, value: Any, path: Path, cloud: Cloud) -> Server:
+    fields = _fields(value, path, required=("host", "flavor"), optional=("group", "uuid"))
+    group = fields.get("group")
+    identity = fields.get("uuid")
+    if identity is None:
+        identity = str(uuid.uuid5(_NAMESPACE, name))
+    return Server(
+        _text(identity, (*path, "uuid")),
+        name,
+        cloud.flavors[_known("flavor", fields["flavor"], cloud.flavors, (*path, "flavor"))],
+        _known("host", fields["host"], cloud.hosts, (*path, "host")),
+        None
+        if group is None
+        else _known("server group", group, cloud.server_groups, (*path, "group")),
+    )
+
+
+def _section(sections: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return _mapping(sections.get(name, {}), (name,))
+
+
+def _mapping(value: Any, path: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Mistake(f"expected a mapping of names, got {_shown(value)}", path)
+    return value
+
+
+def _fields(
+    value: Any, path: Path, required: Collection[str] = (), optional: Collection[str] = ()
+) -> dict[str, Any]:
+    fields = _mapping(value, path)
+    allowed = [*required, *optional]
+    for name in fields:
+        if name not in allowed:
+            raise _Mistake(f"unknown key {name!r}{near(name, allowed)}", (*path, name))
+    for name in required:
+        if name not in fields:
+            raise _Mistake(f"{name!r} is missing; required are {', '.join(required)}", path)
+    return fields
+
+
+def _known(kind: str, value: Any, there: Mapping[str, Any], path: Path) -> str:
+    name = _text(value, path)
+    if name not in there:
+        raise _Mistake(f"there is no {kind} {name!r}{near(name, there)}", path)
+    return name
+
+
+def _number(value: Any, path: Path, least: int = 0) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and int(value) >= least:
+        return int(value)
+    raise _Mistake(f"expected a whole number of at least {least}, got {_shown(value)}", path)
+
+
+def _text(value: Any, path: Path) -> str:
+    if isinstance(value, bool):  # JSON's
+        return str(value).lower()
+    if not isinstance(value, str):
+        raise _Mistake(f"expected text, got {_shown(value)}", path)
+    return value
+
+
+def _texts(value: Any, path: Path) -> list[str]:
+    if not isinstance(value, list):
+        raise _Mistake(f"expected a list, got {_shown(value)}", path)
+    return [_text(item, (*path, str(index))) for index, item in enumerate(value)]
+
+
+def _text_mapping(value: Any, path: Path) -> dict[str, str]:
+    return {key: _text(item, (*path, key)) for key, item in _mapping(value, path).items()}
+
+
+def _shown(value: Any) -> str:
+    """The value as the file may have it, cut where it gets long."""
+    shown = json.dumps(value, ensure_ascii=False)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def _line(file: IO[str], path: Path) -> int | None:
+    """The line of the place that the path leads to, or of the last place on its way."""
+    with contextlib.suppress(errors.MissingExtra, OSError, ValueError):
+        yaml = _yaml()
+        file.seek(0)
+        with contextlib.suppress(yaml.YAMLError):
+            node = yaml.compose(file, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
+            line: int = node.start_mark.line + 1
+            for step in path:
+                if isinstance(node, yaml.MappingNode):
+                    found = [(key, value) for key, value in node.value if key.value == step]
+                    if not found:
+                        break
+                    line = found[0][0].start_mark.line + 1
+                    node = found[0][1]
+                elif isinstance(node, yaml.SequenceNode) and step.isdecimal():
+                    node = node.value[int(step)]
+                    line = node.start_mark.line + 1
+            return line
+    return None

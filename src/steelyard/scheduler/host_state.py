@@ -1,0 +1,78 @@
+"""Hosts and requests as filters and weighers see them, by the names that Nova gives them.
+
+They are values: placing a server makes a new state of its host. Whoever still holds the old one
+can explain a decision that was made on it.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+from steelyard.groups import ServerGroup
+from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Server
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class HostState:
+    host: str
+    aggregates: list[Aggregate]
+    instances: Mapping[str, Server]
+    traits: frozenset[str]
+    vcpus_total: int
+    ram_mb_total: int
+    disk_gb_total: int
+    vcpus_used: int = 0
+    ram_mb_used: int = 0
+    disk_gb_used: int = 0
+
+    @property
+    def nodename(self) -> str:
+        return self.host
+
+    @property
+    def free_ram_mb(self) -> int:
+        return self.ram_mb_total - self.ram_mb_used
+
+    def with_servers(self, *servers: Server) -> "HostState":
+        """This state once the servers run here."""
+        flavors = [server.flavor for server in servers]
+        return dataclasses.replace(
+            self,
+            instances={**self.instances, **{server.uuid: server for server in servers}},
+            vcpus_used=self.vcpus_used + sum(flavor.vcpus for flavor in flavors),
+            ram_mb_used=self.ram_mb_used + sum(flavor.memory_mb for flavor in flavors),
+            disk_gb_used=self.disk_gb_used + sum(flavor.root_gb for flavor in flavors),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be placed: one server at a time, ``instance_uuid``."""
+
+    flavor: Flavor
+    instance_group: ServerGroup | None = None
+    instance_uuid: str = ""
+
+
+def host_states(cloud: Cloud) -> list[HostState]:
+    """The state of every host of the cloud, in its order."""
+    aggregates: dict[str, list[Aggregate]] = {name: [] for name in cloud.hosts}
+    for aggregate in cloud.aggregates.values():
+        for name in dict.fromkeys(aggregate.hosts):
+            aggregates[name].append(aggregate)
+    servers: dict[str, list[Server]] = {}
+    for server in cloud.servers.values():
+        servers.setdefault(server.host, []).append(server)
+    states = []
+    for host in cloud.hosts.values():
+        state = HostState(
+            host.name,
+            aggregates[host.name],
+            {},
+            host.traits,
+            host.vcpus,
+            host.ram_mb,
+            host.disk_gb,
+        )
+        here = servers.get(host.name)
+        states.append(state.with_servers(*here) if here else state)
+    return states

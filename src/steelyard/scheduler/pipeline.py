@@ -1,0 +1,183 @@
+"""The embedded filter scheduler: filter, weigh, pick, once for each server."""
+
+import dataclasses
+import itertools
+import random
+import uuid
+from collections.abc import Iterator, Sequence
+
+from oslo_config import cfg
+
+from steelyard import conf as options
+from steelyard import errors, plugins
+from steelyard.filters.base import Filter
+from steelyard.groups import check_supported
+from steelyard.scheduler.cloud import Cloud, Server
+from steelyard.scheduler.decision import Decision, Rejected, Weighed, Weight
+from steelyard.scheduler.host_state import HostState, Request, host_states
+from steelyard.weighers.base import Weigher
+
+
+class NoValidHost(errors.SteelyardError):
+    """No host fits. ``decisions`` are those for the servers that had one, and for the one not."""
+
+    def __init__(self, decisions: Sequence[Decision], count: int) -> None:
+        self.decisions = tuple(decisions)
+        self.count = count
+        super().__init__(self._message())
+
+    @property
+    def decision(self) -> Decision:
+        """The one that failed."""
+        return self.decisions[-1]
+
+    def _message(self) -> str:
+        failed = self.decision
+        of = f" for server {len(self.decisions)} of {self.count}" if self.count > 1 else ""
+        lines = [
+            f"no valid host{of}: of {failed.considered} hosts none fits "
+            f"flavor {failed.request.flavor.name!r}"
+        ]
+        lines += [f"{cause.count:7} {cause.filter}: {cause.cause}" for cause in failed.causes]
+        return "\n".join(lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """Where the servers of one request go. Nothing has happened until it is committed."""
+
+    cloud: Cloud
+    decisions: tuple[Decision, ...]
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        return tuple(decision.server for decision in self.decisions if decision.server)
+
+
+class FilterScheduler:
+    """Places servers in a described cloud, with the filters and weighers that are enabled."""
+
+    def __init__(self, cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> None:
+        group = options.register(conf)
+        self.cloud = cloud
+        self.filters: dict[str, Filter] = plugins.load(plugins.FILTERS, group.enabled_filters, conf)
+        self.weighers: dict[str, Weigher] = plugins.load(
+            plugins.WEIGHERS, group.enabled_weighers, conf
+        )
+        self._host_subset_size = group.host_subset_size
+        self._random = random.Random(group.seed)
+
+    def request(self, flavor: str, group: str | None = None) -> Request:
+        """A request for servers of the named flavor, in the named server group."""
+        return Request(
+            self.cloud.flavor(flavor), None if group is None else self.cloud.server_group(group)
+        )
+
+    def select(self, request: Request, count: int = 1) -> Selection:
+        """Hosts for ``count`` servers, each chosen with the ones before it in place.
+
+        Raises NoValidHost if there is not one for each. Changes nothing: see ``commit``.
+        """
+        if count < 1:
+            raise errors.BadRequest(f"the number of servers is at least 1, not {count}")
+        if request.instance_group is not None:
+            check_supported(request.instance_group, self.filters, self.weighers)
+        hosts = host_states(self.cloud)
+        rejected: list[Rejected] = []
+        decisions: list[Decision] = []
+        for index, name in enumerate(self._new_names(request.flavor.name, count)):
+            request = dataclasses.replace(request, instance_uuid=self._new_uuid())
+            hosts = self._filter(hosts, request, index, rejected)
+            decision = self._decide(name, hosts, rejected, request)
+            decisions.append(decision)
+            if decision.server is None:
+                raise NoValidHost(decisions, count)
+            hosts = [
+                state.with_servers(decision.server) if state.host == decision.server.host else state
+                for state in hosts
+            ]
+            request = _with_member(request, decision.server)
+        return Selection(self.cloud, tuple(decisions))
+
+    def commit(self, selection: Selection) -> None:
+        """Adds the selected servers to the cloud, if it is still the one they were chosen in."""
+        if selection.cloud is not self.cloud:
+            raise errors.Conflict(
+                "the cloud has changed since these hosts were selected; select again"
+            )
+        self.cloud = self.cloud.with_servers(selection.servers)
+
+    def _filter(
+        self, hosts: list[HostState], request: Request, index: int, rejected: list[Rejected]
+    ) -> list[HostState]:
+        """The hosts that pass; what the others fell to is appended to ``rejected``."""
+        for name, filter_ in self.filters.items():
+            if index > 0 and filter_.run_filter_once_per_request:
+                continue
+            passed = list(filter_.filter_all(hosts, request))
+            if len(passed) < len(hosts):
+                kept = set(passed)
+                fallen = tuple(state for state in hosts if state not in kept)
+                rejected.append(Rejected(name, filter_, fallen, request))
+            hosts = passed
+        return hosts
+
+    def _decide(
+        self, name: str, hosts: list[HostState], rejected: list[Rejected], request: Request
+    ) -> Decision:
+        weighed = self._weigh(hosts, request)
+        server = None
+        if weighed:
+            best = weighed[: self._host_subset_size]
+            chosen = best[0] if len(best) == 1 else self._random.choice(best)
+            group = request.instance_group
+            server = Server(
+                request.instance_uuid,
+                name,
+                request.flavor,
+                chosen.obj.host,
+                None if group is None else group.name,
+            )
+        return Decision(request, tuple(self.filters), weighed, tuple(rejected), server)
+
+    def _weigh(self, hosts: list[HostState], request: Request) -> list[Weighed]:
+        """The hosts with their weights, best first; of equal ones, in their order."""
+        plain = [Weighed(state) for state in hosts]
+        columns = []
+        for name, weigher in self.weighers.items():
+            raw = weigher.weigh_objects(plain, request)
+            normalised = normalise(raw, weigher.minval, weigher.maxval)
+            multipliers = [weigher.weight_multiplier(state) for state in hosts]
+            columns.append(map(Weight, itertools.repeat(name), raw, normalised, multipliers))
+        rows = zip(*columns, strict=True) if columns else itertools.repeat(())
+        weighed = [Weighed(state, weights) for state, weights in zip(hosts, rows, strict=False)]
+        return sorted(weighed, key=lambda each: each.weight, reverse=True)
+
+    def _new_names(self, flavor: str, count: int) -> Iterator[str]:
+        taken = {server.name for server in self.cloud.servers.values()}
+        names = (f"{flavor}-{number}" for number in itertools.count(1))
+        return itertools.islice((name for name in names if name not in taken), count)
+
+    def _new_uuid(self) -> str:
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+
+def normalise(
+    weights: Sequence[float], least: float | None = None, most: float | None = None
+) -> list[float]:
+    """The weights brought into the range from 0 to 1; all 0 where they are all equal."""
+    if not weights:
+        return []
+    low = min(weights) if least is None else least
+    high = max(weights) if most is None else most
+    if low == high:
+        return [0.0] * len(weights)
+    return [(weight - low) / (high - low) for weight in weights]
+
+
+def _with_member(request: Request, server: Server) -> Request:
+    """The request for the next server, which sees this one in its group."""
+    group = request.instance_group
+    if group is None:
+        return request
+    return dataclasses.replace(request, instance_group=group.with_member(server.uuid, server.host))
