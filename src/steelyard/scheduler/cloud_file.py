@@ -4,7 +4,6 @@ Every scalar is read as text, so that ``~``, ``true`` and ``1`` in metadata mean
 would make of them; numbers are converted here, where they are expected.
 """
 
-import contextlib
 import json
 import os
 import uuid
@@ -82,9 +81,10 @@ def _parse_yaml(file: IO[str]) -> Any:
     try:
         return yaml.load(file, Loader=_loader(yaml))
     except yaml.MarkedYAMLError as error:
+        said = f"{error.context} {error.problem}"
         hint = ""
-        if error.problem and ("alias" in error.problem or "anchor" in error.problem):
-            hint = "; put quotes around a value that begins with * or &"
+        if any(word in said for word in ("alias", "anchor", "tag")):
+            hint = "; put quotes around a value that begins with *, & or !"
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise _Mistake(f"is not YAML: {error.problem}{hint}", line=line) from error
     except yaml.YAMLError as error:
@@ -102,10 +102,15 @@ def _yaml() -> Any:
     return yaml
 
 
+def _base_loader(yaml: Any) -> Any:
+    """PyYAML's loader that takes every scalar for text, in C where there is C."""
+    return getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
 def _loader(yaml: Any) -> type[Any]:
     """A loader that makes text of every scalar, and takes nothing amiss quietly."""
 
-    class Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
+    class Loader(_base_loader(yaml)):  # type: ignore[misc]  # known only when PyYAML is there
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002  (PyYAML's)
             mapping = super().construct_mapping(node, deep=deep)
             if len(mapping) != len(node.value):
@@ -292,21 +297,33 @@ def _shown(value: Any) -> str:
 
 def _line(file: IO[str], path: Path) -> int | None:
     """The line of the place that the path leads to, or of the last place on its way."""
-    with contextlib.suppress(errors.MissingExtra, OSError, ValueError):
+    if not file.seekable():
+        return None
+    file.seek(0)
+    try:
         yaml = _yaml()
-        file.seek(0)
-        with contextlib.suppress(yaml.YAMLError):
-            node = yaml.compose(file, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
-            line: int = node.start_mark.line + 1
-            for step in path:
-                if isinstance(node, yaml.MappingNode):
-                    found = [(key, value) for key, value in node.value if key.value == step]
-                    if not found:
-                        break
-                    line = found[0][0].start_mark.line + 1
-                    node = found[0][1]
-                elif isinstance(node, yaml.SequenceNode) and step.isdecimal():
-                    node = node.value[int(step)]
-                    line = node.start_mark.line + 1
-            return line
+        node = yaml.compose(file, Loader=_base_loader(yaml))
+    except errors.MissingExtra:  # it was JSON, which reads without
+        return None
+    except yaml.YAMLError:  # it was JSON that is not YAML
+        return None
+    line = None
+    for step in path:
+        found = _child(yaml, node, step)
+        if found is None:
+            break
+        mark, node = found
+        line = mark.line + 1
+    return line
+
+
+def _child(yaml: Any, node: Any, step: str) -> tuple[Any, Any] | None:
+    """Where the step from the node is written, and the node that it leads to."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == step:
+                return key.start_mark, value
+    elif isinstance(node, yaml.SequenceNode):
+        item = node.value[int(step)]
+        return item.start_mark, item
     return None

@@ -1,0 +1,34 @@
+"""Hosts, aggregates and requests for tests: plain objects with the attributes that are read."""
+
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass(eq=False)
+class Aggregate:
+    metadata: dict[str, Any] | None
+    name: str = "aggregate"
+
+
+@dataclasses.dataclass(eq=False)
+class Host:
+    aggregates: list[Aggregate]
+    host: str = "host"
+
+
+@dataclasses.dataclass
+class Flavor:
+    extra_specs: dict[str, Any] | None
+
+
+@dataclasses.dataclass
+class Request:
+    flavor: Flavor
+
+
+def request(**extra_specs: Any) -> Request:
+    return Request(Flavor(extra_specs))
+
+
+def host(*metadata: dict[str, Any] | None) -> Host:
+    return Host([Aggregate(said, f"aggregate {i}") for i, said in enumerate(metadata, 1)])

@@ -1,0 +1,24 @@
+import pytest
+from oslo_config import cfg
+
+
+@pytest.fixture
+def conf():
+    """A configuration of its own, that knows no option yet."""
+    conf = cfg.ConfigOpts()
+    conf([], project="steelyard", default_config_files=[], default_config_dirs=[])
+    return conf
+
+
+@pytest.fixture
+def configured(tmp_path):
+    """Makes a configuration from the lines of a [steelyard] group."""
+
+    def configure(*lines: str) -> cfg.ConfigOpts:
+        path = tmp_path / "steelyard.conf"
+        path.write_text("\n".join(["[steelyard]", *lines]))
+        conf = cfg.ConfigOpts()
+        conf([], project="steelyard", default_config_files=[str(path)], default_config_dirs=[])
+        return conf
+
+    return configure

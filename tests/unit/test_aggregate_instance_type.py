@@ -1,0 +1,123 @@
+import dataclasses
+import itertools
+import logging
+
+import pytest
+from clouds import Aggregate, Flavor, Host, Request, host, request
+
+from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
+
+
+@pytest.fixture
+def plugin(conf):
+    return AggregateInstanceTypeFilter(conf)
+
+
+def test_it_runs_once_per_request_and_not_on_rebuild(plugin):
+    assert plugin.run_filter_once_per_request
+    assert not plugin.RUN_ON_REBUILD
+    assert plugin.in_nova
+
+
+def test_it_yields_lazily_and_in_order(plugin):
+    good, bad = host({"ssd": "nvme"}), host({"ssd": "sata"})
+    endless = itertools.cycle([good, bad])
+    found = plugin.filter_all(endless, request(ssd="nvme"))
+    assert list(itertools.islice(found, 3)) == [good] * 3
+
+
+def test_a_list_of_hosts_is_judged_alike(plugin):
+    hosts = [host({"ssd": value}) for value in ("nvme", "sata", "nvme, sata", "~")]
+    found = plugin.filter_all(hosts, request(ssd="nvme"))
+    assert iter(found) is found
+    assert list(found) == [hosts[0], hosts[2]]
+
+
+@pytest.mark.parametrize(
+    "empty", [object(), Host([]), Host(None), Host([Aggregate(None)]), Host([object()])]
+)
+def test_what_a_host_does_not_have_counts_as_none(plugin, empty):
+    for hosts in ([empty], [empty, host({"ssd": "nvme"})]):
+        assert list(plugin.filter_all(hosts, request(ssd="nvme"))) == hosts[1:]
+        assert list(plugin.filter_all(hosts, request(ssd="~"))) == [empty]
+    assert not plugin.host_passes(empty, request(ssd="nvme"))
+    assert "no aggregate of the host has the key" in plugin.examine(empty, request(ssd="x")).reason
+
+
+@pytest.mark.parametrize(
+    "asked", [object(), Request(None), Request(Flavor(None)), Request(Flavor({}))]
+)
+def test_a_request_without_extra_specs_passes_where_nothing_is_forced(plugin, asked):
+    open_host, forced = host({"a": "1"}), host({"a": "1", "force_metadata_check": "true"})
+    assert list(plugin.filter_all([open_host, forced], asked)) == [open_host]
+
+
+def test_metadata_that_changes_between_requests_takes_effect(plugin):
+    changing = host({"ssd": "nvme"})
+    hosts = [changing, host({"ssd": "nvme"})]
+    asked = request(ssd="nvme")
+    assert list(plugin.filter_all(hosts, asked)) == hosts
+    changing.aggregates[0].metadata["ssd"] = "sata"  # in place
+    assert list(plugin.filter_all(hosts, asked)) == hosts[1:]
+    changing.aggregates[0].metadata = {"ssd": "nvme"}
+    assert list(plugin.filter_all(hosts, asked)) == hosts
+    changing.aggregates.append(Aggregate({"x": "*", "force_metadata_check": "true"}))
+    assert list(plugin.filter_all(hosts, asked)) == hosts[1:]
+    changing.aggregates[:] = [Aggregate({"ssd": "nvme"})]
+    assert list(plugin.filter_all(hosts, asked)) == hosts
+    assert list(plugin.filter_all(hosts[::-1], asked)) == hosts[::-1]
+    changing.aggregates[0].metadata = None
+    assert list(plugin.filter_all(hosts, asked)) == hosts[1:]
+    assert list(plugin.filter_all(hosts, asked)) == hosts[1:]
+
+
+@dataclasses.dataclass
+class ByValue:
+    """Compares by value, and cannot be hashed."""
+
+    name: str
+    metadata: dict[str, str] = dataclasses.field(compare=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class ByName:
+    """Compares by name alone."""
+
+    name: str
+    metadata: dict[str, str] = dataclasses.field(compare=False)
+
+
+@pytest.mark.parametrize("kind", [ByValue, ByName])
+def test_aggregates_that_are_equal_but_differ_are_told_apart(plugin, kind):
+    hosts = [Host([kind("x", {"ssd": value})]) for value in ("nvme", "sata", "nvme")]
+    for _ in range(2):
+        assert list(plugin.filter_all(hosts, request(ssd="nvme"))) == [hosts[0], hosts[2]]
+
+
+def test_options_decide_what_forced_aggregates_demand(configured):
+    forced = host({"rack": "1", "availability_zone": "z", "force_metadata_check": "true"})
+    assert "'rack'" in AggregateInstanceTypeFilter(configured()).examine(forced, request()).reason
+    ours = AggregateInstanceTypeFilter(configured("force_check_ignored_keys = rack, avail*"))
+    assert ours.examine(forced, request())
+    literal = AggregateInstanceTypeFilter(configured("force_check_ignored_keys ="))
+    assert not literal.examine(forced, request(rack="1"))
+    assert literal.examine(forced, request(rack="1", availability_zone="z"))
+
+
+def test_malformed_text_is_logged_once(plugin, caplog):
+    hosts = [host({"ssd": "nvme"}), host({"a": "<or>", "force_metadata_check": "true"})]
+    asked = request(ssd=">= many")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            assert list(plugin.filter_all(hosts, asked)) == []
+            plugin.examine(hosts[1], request(other=">= many", ssd="x"))
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == len(set(messages)) == 3
+    assert "'>= many': 'many' is not a finite number" in messages[0]
+
+
+def test_many_flavors_do_not_disturb_each_other(plugin):
+    hosts = [host({"n": str(number)}) for number in range(40)]
+    for _ in range(2):
+        for number in range(40):
+            assert list(plugin.filter_all(hosts, request(n=str(number)))) == [hosts[number]]

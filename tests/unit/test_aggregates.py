@@ -1,0 +1,207 @@
+import pytest
+
+from steelyard.aggregates import Judge, content, flag
+from steelyard.verdict import Verdict
+
+SCOPE = "aggregate_instance_extra_specs:"
+FORCED = {"force_metadata_check": "true"}
+IGNORED = ("availability_zone", "*_weight_multiplier", "filter_tenant_id*")
+
+
+def verdict(flavor, *aggregates, ignored=IGNORED) -> Verdict:
+    named = [(f"agg{i}", metadata) for i, metadata in enumerate(aggregates, 1)]
+    return Judge(content(flavor), ignored).examine(named)
+
+
+@pytest.mark.parametrize(
+    ("flavor", "aggregates", "passes"),
+    [
+        # what the host offers is the union over its aggregates
+        ({"a": "1", "b": "2"}, [{"a": "1"}, {"b": "2"}], True),
+        ({"a": "1"}, [{"a": "2"}, {"a": "1"}], True),
+        ({"a": "1"}, [{"a": "2, 1"}], True),
+        ({"a": "~"}, [{"b": "1"}, {"a": "1"}], False),
+        ({"a": "~"}, [], True),
+        ({"a": "1"}, [], False),
+        # absence, where forced aggregates have the key
+        ({"a": "~"}, [{"a": "<or> 1 <or> ~"} | FORCED], True),
+        ({"a": "~"}, [{"a": "<or> 1 <or> ~"} | FORCED, {"a": "1"}], False),
+        ({"a": "~"}, [{"a": "1"} | FORCED], False),
+        ({"a": "!"}, [{"a": "!"} | FORCED], True),
+        # the flag belongs to its own aggregate
+        ({"a": "1"}, [{"a": "1"}, {"b": "2"} | FORCED], False),
+        ({"a": "1"}, [{"a": "*"}, FORCED], False),
+        # scopes and namespaces
+        ({SCOPE + "a": "1"}, [{"a": "1"}], True),
+        ({SCOPE + "a": "1", "a": "2"}, [{"a": "1"}], False),
+        ({SCOPE + "a": "1", "a": "2"}, [{"a": "1, 2"}], True),
+        ({SCOPE + "hw:x": "1"}, [{}], False),
+        ({SCOPE + "hw:x": "1"}, [{"hw:x": "1"}], True),
+        ({"hw:x": "1"}, [{}], True),
+        ({"hw:x": "1"}, [{"hw:x": "2"}], False),
+        ({"hw:x": "*"}, [{}], True),
+        ({"hw:x": "<or> 1 <or> ~"}, [{"hw:x": "2"}], False),
+        ({"hw:x": "!"}, [{"hw:x": "2"}], False),
+        ({"hw:x": ">= many"}, [{}], True),
+        ({"a": "1"}, [{SCOPE + "a": "1"}], False),
+        ({"a": "1"}, [{SCOPE + "a": "1"} | FORCED], True),
+        ({"a": "1"}, [{SCOPE + "a": "1", "a": "2"} | FORCED], False),
+        ({"a": "<or> 1 <or> 2"}, [{SCOPE + "a": "1", "a": "2"} | FORCED], True),
+        ({SCOPE + "a": "1", "a": "2"}, [{"a": "*"} | FORCED], True),
+        ({SCOPE + "a": "1", "a": "2"}, [{"a": "1"} | FORCED], False),
+        # the reserved key
+        ({"force_metadata_check": "x"}, [{}], True),
+        ({SCOPE + "force_metadata_check": "x"}, [{}], True),
+        ({}, [FORCED], True),
+        ({}, [{SCOPE + "force_metadata_check": "x"} | FORCED], True),
+        # keys that forced aggregates have for other purposes
+        ({}, [{"availability_zone": "az1", "ram_weight_multiplier": "2"} | FORCED], True),
+        ({}, [{"filter_tenant_id": "x", "filter_tenant_id2": "y"} | FORCED], True),
+        ({}, [{SCOPE + "availability_zone": "az1"} | FORCED], False),
+        ({"availability_zone": "az2"}, [{"availability_zone": "az1"} | FORCED], False),
+        # malformed values admit nothing
+        ({"a": "<or>"}, [{"a": "<or>"}], False),
+        ({"a": ">= many"}, [{"a": "many"}], False),
+        ({"a": ">= 8"}, [{"a": "many"}], False),
+        ({"a": "1"}, [{"a": "1, >= many"} | FORCED], False),
+        ({}, [{"a": "<or>"} | FORCED], False),
+    ],
+)
+def test_the_two_checks(flavor, aggregates, passes):
+    found = verdict(flavor, *aggregates)
+    assert found.passed is passes
+    assert verdict(flavor, *reversed(aggregates)).passed is passes
+    assert bool(found.reason) is not passes
+
+
+def test_an_empty_list_of_ignored_keys_demands_every_key():
+    assert not verdict({}, {"availability_zone": "az1"} | FORCED, ignored=())
+    assert verdict({"availability_zone": "az1"}, {"availability_zone": "az1"} | FORCED, ignored=())
+
+
+@pytest.mark.parametrize(
+    ("flavor", "aggregates", "reason", "cause"),
+    [
+        (
+            {"ssd": "<or> nvme <or> ~"},
+            [{"ssd": "sata"}],
+            "key 'ssd': flavor wants '<or> nvme <or> ~', aggregate 'agg1' offers 'sata'",
+            "key 'ssd': flavor wants '<or> nvme <or> ~', offered 'sata'",
+        ),
+        (
+            {"ssd": "nvme"},
+            [{"ssd": "sata"}, {"ssd": "hdd"} | FORCED],
+            "key 'ssd': flavor wants 'nvme', aggregate 'agg1' offers 'sata'; "
+            "aggregate 'agg2' offers 'hdd'",
+            "key 'ssd': flavor wants 'nvme', offered 'hdd'; 'sata'",
+        ),
+        (
+            {"ssd": "nvme"},
+            [{"ssd": str(i)} for i in range(5)],
+            "key 'ssd': flavor wants 'nvme', aggregate 'agg1' offers '0'; aggregate 'agg2' offers "
+            "'1'; aggregate 'agg3' offers '2'; and 2 more",
+            "key 'ssd': flavor wants 'nvme', offered '0'; '1'; '2'; and 2 more",
+        ),
+        (
+            {"ssd": "nvme"},
+            [{}],
+            "key 'ssd': flavor wants 'nvme', no aggregate of the host has the key",
+            "key 'ssd': flavor wants 'nvme', no aggregate of the host has the key",
+        ),
+        (
+            {},
+            [{"licence": "yes"} | FORCED],
+            "key 'licence': forced aggregate 'agg1' wants 'yes', flavor does not have the key",
+            "key 'licence': forced aggregate wants 'yes', flavor does not have the key",
+        ),
+        (
+            {"licence": "no"},
+            [{"licence": "yes"} | FORCED, {"licence": "no"}],
+            "key 'licence': forced aggregate 'agg1' wants 'yes', flavor has 'no'",
+            "key 'licence': forced aggregate wants 'yes', flavor has 'no'",
+        ),
+        (
+            {"a": ">= 4"},
+            [{"a": "s> x"} | FORCED],
+            "key 'a': flavor wants '>= 4', aggregate 'agg1' offers 's> x' (whether numbers, text "
+            "orders and parts of text meet is not decided)",
+            "key 'a': flavor wants '>= 4', offered 's> x' (whether numbers, text "
+            "orders and parts of text meet is not decided)",
+        ),
+    ],
+)
+def test_a_rejection_says_why(flavor, aggregates, reason, cause):
+    found = verdict(flavor, *aggregates)
+    assert found.reason == reason
+    assert found.cause == cause
+
+
+@pytest.mark.parametrize(
+    ("flavor", "aggregate", "said"),
+    [
+        ({"a": ">= many"}, {"a": "1"}, "flavor wants '>= many', which is malformed"),
+        ({"a": "1"}, {"b": "<or>", "a": "1"} | FORCED, "wants '<or>', which is malformed"),
+        (
+            {"hw:a": "<or>", "b": "1"},
+            {"b": "1", SCOPE + "hw:a": "1"} | FORCED,
+            "flavor wants '<or>', which is malformed",
+        ),
+    ],
+)
+def test_a_rejection_says_what_is_malformed(flavor, aggregate, said):
+    assert said in verdict(flavor, aggregate).reason
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("true", True),
+        (" TRUE ", True),
+        ("1", True),
+        ("t", True),
+        ("y", True),
+        ("Yes", True),
+        ("on", True),
+        ("false", False),
+        ("0", False),
+        ("off", False),
+        ("n", False),
+        ("no", False),
+        ("f", False),
+        ("", None),
+        ("2", None),
+        ("perhaps", None),
+    ],
+)
+def test_flags(text, value):
+    assert flag(text) is value
+
+
+def test_warnings_name_the_key_and_the_fault():
+    heard: list[str] = []
+    judge = Judge(content({"a": ">= many"}), IGNORED, heard.append)
+    judge.bits({"b": "<or>", "force_metadata_check": "true"})
+    judge.bits({"force_metadata_check": "perhaps"})
+    assert "extra spec 'a' cannot be satisfied: '>= many': 'many' is not" in heard[0]
+    assert "forced aggregate's metadata 'b' cannot be satisfied: '<or>'" in heard[1]
+    assert "'perhaps' and not understood" in heard[2]
+    assert len(heard) == 3
+
+
+@pytest.mark.parametrize("value", [1, 1.5, True, None, ["x"], {"y": 1}])
+def test_values_that_are_no_text_are_read_as_text(value):
+    text = str(value)
+    passes = value is not None
+    assert verdict({"a": f"s== {text.split(maxsplit=1)[0]}"}, {"a": value}).passed is (
+        passes and " " not in text
+    )
+    assert verdict({"a": value}, {"a": text.replace(",", "")}).passed
+    assert verdict({"a": "*"}, {"a": value} | FORCED).passed is passes
+
+
+def test_texts_that_are_equal_as_numbers_are_not_mistaken_for_each_other():
+    judge = Judge(content({"a": "1"}))
+    assert judge.passes(judge.bits({"a": "1"}))
+    assert judge.passes(judge.bits({"a": 1}))
+    assert not judge.passes(judge.bits({"a": True}))
+    assert judge.passes(judge.bits({"a": 1}))

@@ -1,0 +1,60 @@
+import dataclasses
+
+import pytest
+
+from steelyard.attributes import read, read_all
+
+
+class Versioned:
+    """As Nova's objects: has some attributes, and would query for the others."""
+
+    fields = ("name", "metadata")
+
+    def __init__(self, **loaded: object) -> None:
+        self.loaded = loaded
+
+    def obj_attr_is_set(self, name: str) -> bool:
+        if name not in self.fields:
+            raise AttributeError(name)
+        return name in self.loaded
+
+    def __getattr__(self, name: str) -> object:
+        if name in self.fields:
+            if name in self.loaded:
+                return self.loaded[name]
+            pytest.fail(f"{name} was queried")
+        raise AttributeError(name)
+
+
+@dataclasses.dataclass
+class Plain:
+    name: str | None
+
+
+@pytest.mark.parametrize(
+    ("thing", "value"),
+    [
+        (Plain("x"), "x"),
+        (Plain(None), None),
+        (object(), None),
+        (None, None),
+        (Versioned(name="x"), "x"),
+        (Versioned(), None),
+        (Versioned(name=None), None),
+    ],
+)
+def test_what_is_missing_none_or_not_loaded_reads_as_none(thing, value):
+    assert read(thing, "name") == value
+    assert read_all([thing, thing], "name") == [value, value]
+
+
+def test_a_name_that_is_no_field_reads_as_none():
+    assert read(Versioned(), "nonsense") is None
+
+
+def test_reading_all_of_nothing():
+    assert read_all([], "name") == []
+
+
+def test_reading_all_where_some_lack_the_attribute():
+    assert read_all([Plain("x"), object(), Plain("y")], "name") == ["x", None, "y"]

@@ -1,0 +1,235 @@
+import json
+import sys
+
+import pytest
+
+from steelyard.errors import InvalidCloud, MissingExtra, NotFound
+from steelyard.groups import Policy
+from steelyard.scheduler import Cloud
+
+GOOD = """\
+hosts:
+  h1: {vcpus: 4, ram_mb: 4096, disk_gb: 100, traits: [HW_CPU_X86_AVX2]}
+  h2: {vcpus: 8, ram_mb: 8192, disk_gb: 200}
+aggregates:
+  rack:
+    hosts: [h1, h2]
+    metadata: {ssd: ~, count: 10, force_metadata_check: true, "any": "*"}
+flavors:
+  small:
+    vcpus: 1
+    ram_mb: 512
+    disk_gb: 5
+    extra_specs: {ssd: "<or> nvme <or> ~", no: '!', version: 1.10}
+server_groups:
+  web: {policy: anti-affinity, rules: {max_server_per_host: 2}}
+servers:
+  web-1: {host: h1, flavor: small, group: web}
+  lone: {host: h2, flavor: small, uuid: 6a4a0a1e-0000-4000-8000-000000000001}
+"""
+
+
+@pytest.fixture
+def described(tmp_path):
+    def describe(text: str, name: str = "cloud.yaml") -> str:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return describe
+
+
+def test_a_cloud_is_read(described):
+    cloud = Cloud.load(described(GOOD))
+    assert list(cloud.hosts) == ["h1", "h2"]
+    assert cloud.hosts["h1"].traits == {"HW_CPU_X86_AVX2"}
+    assert cloud.hosts["h2"].ram_mb == 8192
+    assert cloud.aggregates["rack"].hosts == ("h1", "h2")
+    assert cloud.flavors["small"].memory_mb == 512
+    assert cloud.server_groups["web"].policy is Policy.ANTI_AFFINITY
+    assert cloud.server_groups["web"].rules == {"max_server_per_host": 2}
+    web, lone = cloud.servers.values()
+    assert (web.name, web.host, web.group) == ("web-1", "h1", "web")
+    assert cloud.server_groups["web"].members == {web.uuid}
+    assert cloud.server_groups["web"].hosts == {"h1"}
+    assert lone.uuid == "6a4a0a1e-0000-4000-8000-000000000001"
+
+
+def test_every_scalar_is_text_as_written(described):
+    cloud = Cloud.load(described(GOOD))
+    assert cloud.aggregates["rack"].metadata == {
+        "ssd": "~",
+        "count": "10",
+        "force_metadata_check": "true",
+        "any": "*",
+    }
+    assert cloud.flavors["small"].extra_specs == {
+        "ssd": "<or> nvme <or> ~",
+        "no": "!",
+        "version": "1.10",
+    }
+
+
+def test_servers_keep_their_uuid_from_reading_to_reading(described):
+    path = described(GOOD)
+    assert list(Cloud.load(path).servers) == list(Cloud.load(path).servers)
+
+
+def test_json_reads_alike(described):
+    path = described(
+        json.dumps(
+            {
+                "hosts": {"h1": {"vcpus": 4, "ram_mb": 4096, "disk_gb": "100"}},
+                "aggregates": {
+                    "a": {"hosts": ["h1"], "metadata": {"n": 1.50, "force_metadata_check": True}}
+                },
+            }
+        ),
+        "cloud.json",
+    )
+    cloud = Cloud.load(path)
+    assert cloud.hosts["h1"].disk_gb == 100
+    assert cloud.aggregates["a"].metadata == {"n": "1.5", "force_metadata_check": "true"}
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "said"),
+    [
+        (("vcpus: 4,", "vcpus: four,"), "2: hosts.h1.vcpus:", 'at least 0, got "four"'),
+        (("vcpus: 4,", "vcpus: -4,"), "2: hosts.h1.vcpus:", 'got "-4"'),
+        (("vcpus: 4,", "vcpus: 0x4,"), "2: hosts.h1.vcpus:", 'got "0x4"'),
+        (("vcpus: 4, ", ""), "2: hosts.h1:", "'vcpus' is missing; required are vcpus, ram_mb"),
+        (
+            ("ram_mb: 4096", "ram: 4096"),
+            "2: hosts.h1.ram:",
+            "unknown key 'ram'; did you mean 'ram_mb'?",
+        ),
+        (
+            ("traits: [HW_CPU_X86_AVX2]", "traits: {}"),
+            "2: hosts.h1.traits:",
+            "expected a list, got {}",
+        ),
+        (("[HW_CPU_X86_AVX2]", "[[]]"), "2: hosts.h1.traits.0:", "expected text, got []"),
+        (("  h2: {", "  h1: {"), "3:", "'h1' is there twice"),
+        (
+            ("hosts: [h1, h2]", "hosts: [h1, h3]"),
+            "6: aggregates.rack.hosts.1:",
+            "there is no host 'h3'; there are 'h1', 'h2'",
+        ),
+        (
+            ("hosts: [h1, h2]", "hosts: h1"),
+            "6: aggregates.rack.hosts:",
+            'expected a list, got "h1"',
+        ),
+        (('"any": "*"', '"any": *'), "7:", "put quotes around a value that begins with *"),
+        (('"any": "*"', '"any": !'), "7:", "put quotes around a value that begins with *, & or !"),
+        (('"any": "*"', '"any": ! '), "7:", "put a lone ! in quotes"),
+        (("ssd: ~,", "ssd: !nvme,"), "7:", "put a lone ! in quotes"),
+        (("ssd: ~,", "ssd: !nvme x,"), "7:", "put quotes around a value that begins with !"),
+        (("ssd: ~,", "ssd: [a],"), "7: aggregates.rack.metadata.ssd:", 'expected text, got ["a"]'),
+        (("ssd: ~,", "ssd: ,"), "7:", "there is no value"),
+        (
+            ("anti-affinity", "antiaffinity"),
+            "15: server_groups.web.policy:",
+            "unknown policy 'antiaffinity'",
+        ),
+        (
+            ("max_server_per_host: 2", "max_server_per_host: 0"),
+            "15: server_groups.web.rules",
+            "at least 1",
+        ),
+        (("max_server_per_host: 2", "max_servers: 2"), "15:", "unknown key 'max_servers'"),
+        (("host: h1", "host: h9"), "17: servers.web-1.host:", "there is no host 'h9'"),
+        (
+            ("flavor: small, group", "flavor: smal, group"),
+            "17: servers.web-1.flavor:",
+            "did you mean 'small'?",
+        ),
+        (("group: web", "group: wbe"), "17: servers.web-1.group:", "did you mean 'web'?"),
+        (("hosts:\n", "hostss:\n"), "1: hostss:", "unknown key 'hostss'; did you mean 'hosts'?"),
+        (("server_groups:\n  web:", "server_groups:\n web:\n  -"), "", "expected"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(described, change, place, said):
+    assert change[0] in GOOD
+    path = described(GOOD.replace(*change, 1))
+    with pytest.raises(InvalidCloud) as caught:
+        Cloud.load(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}:{place}")
+    assert said in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "expected a mapping of names"),
+        ("[]", "expected a mapping of names, got []"),
+        ("hosts: [a]", "hosts: expected a mapping of names"),
+        ("aggregates: {}", "'hosts' is missing"),
+        ("hosts: {", "is not YAML"),
+        ("a: b: c", "is not YAML"),
+        ("hosts: {}\nhosts: {}", "'hosts' is there twice"),
+        ("\x07", "is not YAML"),
+    ],
+)
+def test_what_is_no_description_at_all(described, text, said):
+    with pytest.raises(InvalidCloud, match="cloud.yaml") as caught:
+        Cloud.load(described(text))
+    assert said in str(caught.value)
+
+
+def test_two_servers_with_one_uuid(described):
+    text = GOOD.replace("group: web}", "uuid: 6a4a0a1e-0000-4000-8000-000000000001}")
+    with pytest.raises(InvalidCloud, match=r"servers\.lone\.uuid: .* is also another server's"):
+        Cloud.load(described(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"hosts": }', "1: is not JSON: Expecting value"),
+        ('{"hosts": {}, "hosts": {}}', "'hosts' is there twice"),
+        (
+            '{"hosts":\n {"h": {"vcpus": 1.5, "ram_mb": 1, "disk_gb": 1}}}',
+            '2: hosts.h.vcpus: expected a whole number of at least 0, got "1.5"',
+        ),
+        ('{"hosts": {"h": {"vcpus": null, "ram_mb": 1, "disk_gb": 1}}}', "got null"),
+        (
+            '{"hosts": {}, "aggregates": {"a": {"hosts": [], "metadata": {"x": null}}}}',
+            "expected text, got null",
+        ),
+    ],
+)
+def test_mistakes_in_json(described, text, said):
+    with pytest.raises(InvalidCloud) as caught:
+        Cloud.load(described(text, "cloud.json"))
+    assert said in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    with pytest.raises(InvalidCloud, match=r"nowhere\.yaml: No such file"):
+        Cloud.load(tmp_path / "nowhere.yaml")
+    (tmp_path / "latin.yaml").write_bytes("hosts: {é: {}}".encode("latin-1"))
+    with pytest.raises(InvalidCloud, match="is not UTF-8 text"):
+        Cloud.load(tmp_path / "latin.yaml")
+
+
+def test_without_pyyaml_json_still_works(described, monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(MissingExtra, match=r"steelyard\[cli\]"):
+        Cloud.load(described(GOOD))
+    assert Cloud.load(described('{"hosts": {}}', "cloud.json")).hosts == {}
+    with pytest.raises(InvalidCloud, match=r"cloud\.json: hosts: expected a mapping"):
+        Cloud.load(described('{"hosts": []}', "cloud.json"))
+
+
+def test_unknown_names_point_at_near_ones(described):
+    cloud = Cloud.load(described(GOOD))
+    with pytest.raises(NotFound, match="there is no flavor 'smal'; did you mean 'small'"):
+        cloud.flavor("smal")
+    with pytest.raises(NotFound, match="there is no server group 'x'; there are 'web'"):
+        cloud.server_group("x")
+    with pytest.raises(NotFound, match="there is none at all"):
+        Cloud({}).flavor("x")

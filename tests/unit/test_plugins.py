@@ -1,0 +1,33 @@
+import importlib.metadata
+
+import pytest
+
+from steelyard import plugins
+from steelyard.errors import PluginError
+from steelyard.filters.capacity import CapacityFilter
+
+
+def test_plugins_are_loaded_by_name_in_the_order_given(conf):
+    names = ["CapacityFilter", "AggregateInstanceTypeFilter"]
+    found = plugins.load(plugins.FILTERS, names, conf)
+    assert list(found) == names
+    assert isinstance(found["CapacityFilter"], CapacityFilter)
+
+
+def test_what_is_installed_says_where_it_comes_from():
+    version = importlib.metadata.version("steelyard")
+    assert plugins.Installed(plugins.WEIGHERS, "RAMWeigher", f"steelyard {version}") in (
+        plugins.installed(plugins.WEIGHERS)
+    )
+    assert plugins.installed("steelyard.nothing") == []
+
+
+def test_a_name_that_nobody_provides():
+    with pytest.raises(PluginError) as caught:
+        plugins.load_classes(plugins.WEIGHERS, ["RAMWeigher", "Nothing"])
+    assert str(caught.value).startswith("there is no weigher 'Nothing'; installed are RAMWeigher (")
+
+
+def test_a_group_in_which_nothing_is_installed():
+    with pytest.raises(PluginError, match="none at all"):
+        plugins.load_classes("steelyard.nothing", ["Nothing"])

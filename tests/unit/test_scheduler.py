@@ -1,0 +1,199 @@
+import pytest
+from oslo_config import cfg
+
+from steelyard import conf as options
+from steelyard.errors import BadRequest, Conflict, NotFound, PluginError, PolicyNotSupported
+from steelyard.groups import Policy, ServerGroup
+from steelyard.scheduler import Aggregate, Cloud, FilterScheduler, Flavor, Host, NoValidHost
+from steelyard.scheduler.pipeline import normalise
+
+
+def cloud(**metadata: dict[str, str]) -> Cloud:
+    """Three hosts of different size, each in an aggregate of its own."""
+    hosts = {name: Host(name, 4, ram, 100) for name, ram in (("a", 4096), ("b", 8192), ("c", 2048))}
+    return Cloud(
+        hosts,
+        {name: Aggregate(f"rack-{name}", metadata.get(name, {}), (name,)) for name in hosts},
+        {
+            "small": Flavor("small", 1, 1024, 10),
+            "nvme": Flavor("nvme", 1, 1024, 10, {"ssd": "nvme"}),
+            "huge": Flavor("huge", 1, 99999, 10),
+        },
+        {
+            "apart": ServerGroup("apart", Policy.ANTI_AFFINITY),
+            "together": ServerGroup("together", Policy.AFFINITY),
+            "softly": ServerGroup("softly", Policy.SOFT_AFFINITY),
+        },
+    )
+
+
+def hosts_of(scheduler: FilterScheduler, flavor: str, group: str | None = None, count: int = 1):
+    selection = scheduler.select(scheduler.request(flavor, group), count)
+    return [server.host for server in selection.servers]
+
+
+@pytest.fixture
+def scheduler(conf):
+    return FilterScheduler(cloud(), conf)
+
+
+def test_plain_requests_spread_by_free_ram(scheduler):
+    assert hosts_of(scheduler, "small", count=6) == ["b", "b", "b", "b", "a", "b"]
+
+
+def test_stacking_with_a_negative_multiplier(configured):
+    scheduler = FilterScheduler(cloud(), configured("ram_weight_multiplier = -1"))
+    assert hosts_of(scheduler, "small", count=3) == ["c", "c", "a"]
+
+
+def test_an_aggregate_overrides_the_multiplier(conf):
+    found = cloud(b={"ram_weight_multiplier": "-1"})
+    assert hosts_of(FilterScheduler(found, conf), "small") == ["a"]
+
+
+def test_without_weighers_the_order_of_the_cloud_decides(configured):
+    scheduler = FilterScheduler(cloud(), configured("enabled_weighers ="))
+    assert hosts_of(scheduler, "small", count=5) == ["a", "a", "a", "a", "b"]
+
+
+def test_groups(scheduler):
+    assert sorted(hosts_of(scheduler, "small", "apart", 3)) == ["a", "b", "c"]
+    assert hosts_of(scheduler, "small", "together", 3) == ["b", "b", "b"]
+    with pytest.raises(NoValidHost) as caught:
+        hosts_of(scheduler, "small", "apart", 4)
+    assert "no valid host for server 4 of 4: of 3 hosts none fits flavor 'small'" in str(
+        caught.value
+    )
+    assert "      3 ServerGroupAntiAffinityFilter: " in str(caught.value)
+    with pytest.raises(PolicyNotSupported, match="ServerGroupSoftAffinityWeigher"):
+        hosts_of(scheduler, "small", "softly")
+
+
+def test_nothing_changes_until_it_is_committed(scheduler):
+    before = scheduler.cloud
+    selection = scheduler.select(scheduler.request("small", "apart"), 2)
+    with pytest.raises(NoValidHost):
+        scheduler.select(scheduler.request("huge"))
+    assert scheduler.cloud is before
+    assert not before.servers
+    scheduler.commit(selection)
+    assert [server.host for server in scheduler.cloud.servers.values()] == ["b", "a"]
+    assert scheduler.cloud.server_groups["apart"].hosts == {"a", "b"}
+    assert hosts_of(scheduler, "small", "apart") == ["c"]
+    with pytest.raises(Conflict, match="select again"):
+        scheduler.commit(selection)
+
+
+def test_names_of_servers_are_free_ones(scheduler):
+    for number in (1, 2):
+        selection = scheduler.select(scheduler.request("small"))
+        assert selection.servers[0].name == f"small-{number}"
+        scheduler.commit(selection)
+
+
+def test_a_decision_explains_itself(conf):
+    found = cloud(a={"ssd": "nvme"}, b={"ssd": "sata"}, c={"ssd": "nvme"})
+    scheduler = FilterScheduler(found, conf)
+    (decision,) = scheduler.select(scheduler.request("nvme")).decisions
+    chosen, other, rejected = decision.hosts
+    filters = (
+        "CapacityFilter",
+        "AggregateInstanceTypeFilter",
+        "ServerGroupAffinityFilter",
+        "ServerGroupAntiAffinityFilter",
+    )
+    assert (chosen.host, chosen.chosen, chosen.passed) == ("a", True, filters)
+    assert (other.host, other.chosen, other.fits) == ("c", False, True)
+    assert [
+        (w.weigher, w.raw, w.normalised, w.multiplier, w.multiplied) for w in chosen.weights
+    ] == [("RAMWeigher", 4096.0, 1.0, 1.0, 1.0)]
+    assert (other.weight, chosen.weight, rejected.weight) == (0.5, 1.0, None)
+    assert rejected.passed == ("CapacityFilter",)
+    assert rejected.rejected_by == "AggregateInstanceTypeFilter"
+    assert rejected.reason == "key 'ssd': flavor wants 'nvme', aggregate 'rack-b' offers 'sata'"
+    assert decision.considered == 3
+
+
+def test_a_failure_counts_its_causes_most_frequent_first(conf):
+    found = cloud(a={"ssd": "nvme"}, b={"ssd": "sata"}, c={"ssd": "sata"})
+    scheduler = FilterScheduler(found, conf)
+    with pytest.raises(NoValidHost) as caught:
+        scheduler.select(scheduler.request("nvme"), 5)
+    assert [(c.count, c.filter, c.cause) for c in caught.value.decision.causes] == [
+        (2, "AggregateInstanceTypeFilter", "key 'ssd': flavor wants 'nvme', offered 'sata'"),
+        (1, "CapacityFilter", "not enough MiB of RAM: flavor wants 1024"),
+    ]
+    assert len(caught.value.decisions) == 5
+    # what earlier servers were told still holds for them
+    assert caught.value.decisions[0].hosts[0].host == "a"
+    assert len(caught.value.decisions[0].rejected) == 1
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_request_is_for_at_least_one_server(scheduler, count):
+    with pytest.raises(BadRequest, match=f"at least 1, not {count}"):
+        scheduler.select(scheduler.request("small"), count)
+
+
+def test_unknown_names(scheduler):
+    with pytest.raises(NotFound, match="there is no flavor 'smal'; did you mean 'small'"):
+        scheduler.request("smal")
+    with pytest.raises(NotFound, match="there is no server group 'aprt'; did you mean 'apart'"):
+        scheduler.request("small", "aprt")
+
+
+def test_an_empty_cloud(conf):
+    scheduler = FilterScheduler(Cloud({}, flavors={"small": Flavor("small", 1, 1, 1)}), conf)
+    with pytest.raises(NoValidHost, match="of 0 hosts none fits"):
+        scheduler.select(scheduler.request("small"))
+
+
+def test_a_seed_makes_random_choices_repeatable(configured):
+    lines = ("host_subset_size = 3", "seed = 7")
+    runs = []
+    for _ in range(2):
+        scheduler = FilterScheduler(cloud(), configured(*lines))
+        runs.append(scheduler.select(scheduler.request("small"), 4).servers)
+    assert runs[0] == runs[1]
+    assert {server.host for server in runs[0]} > {"b"}
+
+
+def test_filters_run_in_the_order_of_the_option(configured):
+    conf = configured("enabled_filters = AggregateInstanceTypeFilter, CapacityFilter")
+    scheduler = FilterScheduler(cloud(), conf)
+    assert list(scheduler.filters) == ["AggregateInstanceTypeFilter", "CapacityFilter"]
+    with pytest.raises(PolicyNotSupported, match="ServerGroupAffinityFilter"):
+        scheduler.select(scheduler.request("small", "together"))
+
+
+def test_an_unknown_plugin_is_an_error_with_a_list(configured):
+    with pytest.raises(
+        PluginError,
+        match=r"no filter 'NoFilter'; installed are Aggregate.*CapacityFilter \(steelyard",
+    ):
+        FilterScheduler(cloud(), configured("enabled_filters = NoFilter"))
+
+
+def test_a_bad_option_stops_the_start(configured):
+    with pytest.raises(cfg.ConfigFileValueError, match="ram_weight_multiplier"):
+        FilterScheduler(cloud(), configured("ram_weight_multiplier = nan"))
+
+
+def test_the_global_configuration_is_the_default():
+    assert FilterScheduler(cloud()).filters.keys() == set(cfg.CONF[options.GROUP].enabled_filters)
+
+
+@pytest.mark.parametrize(
+    ("weights", "least", "most", "normalised"),
+    [
+        ([], None, None, []),
+        ([5.0], None, None, [0.0]),
+        ([5.0, 5.0], None, None, [0.0, 0.0]),
+        ([1.0, 3.0, 2.0], None, None, [0.0, 1.0, 0.5]),
+        ([1.0, 3.0], 0.0, None, [1 / 3, 1.0]),
+        ([1.0, 3.0], 0.0, 4.0, [0.25, 0.75]),
+        ([-3.0, 0.0], None, None, [0.0, 1.0]),
+    ],
+)
+def test_normalising(weights, least, most, normalised):
+    assert normalise(weights, least, most) == normalised
