@@ -175,7 +175,7 @@ def test_a_mistake_is_named_with_its_place(described, change, place, said):
     ],
 )
 def test_what_is_no_description_at_all(described, text, said):
-    with pytest.raises(InvalidCloud, match="cloud.yaml") as caught:
+    with pytest.raises(InvalidCloud, match=r"cloud\.yaml") as caught:
         Cloud.load(described(text))
     assert said in str(caught.value)
 

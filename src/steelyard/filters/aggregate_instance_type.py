@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import operator
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
@@ -20,6 +21,9 @@ LOG = logging.getLogger(__name__)
 
 # For so many flavors, what the last call found is kept.
 _FLAVORS_KEPT = 16
+
+# So many hosts are looked at to tell whether hosts share their sets of aggregates.
+_SAMPLE = 64
 
 
 class AggregateInstanceTypeFilter(base.Filter):
@@ -94,6 +98,11 @@ class _Sweep:
         return verdicts
 
     def _judge_all(self, layout: list[Any], bits_of: dict[Any, int]) -> list[bool]:
+        sample = layout[:_SAMPLE]
+        if 2 * len(set(map(tuple, sample))) <= len(sample):
+            # Hosts share their sets of aggregates: one look-up of the set for each host.
+            verdict_on = _VerdictOn(self.judge, bits_of)
+            return list(map(verdict_on.__getitem__, map(tuple, layout)))
         combined = []
         for aggregates in layout:
             bits = 0
@@ -131,6 +140,20 @@ class _BitsOf(dict[Any, int]):
         self.metadata.append(metadata)
         bits = self[aggregate] = self._bits(metadata or {})
         return bits
+
+
+class _VerdictOn(dict[tuple[Any, ...], bool]):
+    """Whether the hosts in a set of aggregates pass, found when first asked for."""
+
+    def __init__(self, judge: Judge, bits_of: dict[Any, int]) -> None:
+        super().__init__()
+        self._judge = judge
+        self._bits_of = bits_of
+
+    def __missing__(self, aggregates: tuple[Any, ...]) -> bool:
+        bits = functools.reduce(operator.or_, map(self._bits_of.__getitem__, aggregates), 0)
+        passes = self[aggregates] = self._judge.passes(bits)
+        return passes
 
 
 class _Findings:

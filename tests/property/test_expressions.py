@@ -1,0 +1,148 @@
+"""Laws of the value language."""
+
+import math
+import sys
+
+import strategies
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from steelyard.expressions import Expression
+from steelyard.string_sets import Containing, Literal, Numbers, Texts, finite_number
+
+texts = st.one_of(strategies.scribble, strategies.words, st.text(max_size=4))
+
+
+@given(strategies.scribble)
+def test_parsing_never_raises_and_faults_void(text: str) -> None:
+    for expression in (Expression.parse(text), Expression.parse_list(text)):
+        assert all(isinstance(problem, str) and problem for problem in expression.problems)
+        if expression.faults:
+            assert not expression.admits(None)
+            assert not expression.admits(text)
+            assert not expression.alternatives
+
+
+@given(strategies.scribble)
+def test_printing_and_parsing_again_gives_an_equal_value(text: str) -> None:
+    expression = Expression.parse(text)
+    again = Expression.parse(str(expression))
+    assert again == expression
+    assert hash(again) == hash(expression)
+    assert again.problems == expression.problems
+    assert str(again) == str(expression)
+
+
+@given(strategies.well_formed)
+def test_what_is_well_formed_denotes_something(text: str) -> None:
+    expression = Expression.parse(text)
+    assert not expression.faults
+    assert expression.compatible(expression)
+
+
+@given(st.lists(strategies.alternatives, min_size=1, max_size=4), texts)
+def test_a_junction_admits_what_its_alternatives_admit(parts: list[str], value: str) -> None:
+    junction = Expression.parse("".join(f"<or> {part} " for part in parts))
+    alone = [Expression.parse(part) for part in parts]
+    assert junction.admits(value) == any(part.admits(value) for part in alone)
+    assert junction.admits(None) == any(part.admits(None) for part in alone)
+
+
+@given(st.lists(strategies.well_formed, min_size=1, max_size=3), texts)
+def test_a_list_admits_what_its_parts_admit(parts: list[str], value: str) -> None:
+    union = Expression.parse_list(", ".join(parts))
+    alone = [Expression.parse(part) for part in parts]
+    exclusive = len(parts) > 1 and "!" in parts
+    assert union.admits(value) == (not exclusive and any(part.admits(value) for part in alone))
+    assert union.admits(None) == (not exclusive and any(part.admits(None) for part in alone))
+
+
+@given(st.permutations(["<or> a", "<or> >= 4", "<or> ~", "<or> s< b"]), texts)
+def test_the_order_of_alternatives_does_not_matter(parts: list[str], value: str) -> None:
+    assert Expression.parse(" ".join(parts)) == Expression.parse(
+        "<or> a <or> >= 4 <or> ~ <or> s< b"
+    )
+
+
+@given(strategies.numeric_operators, strategies.numbers, texts)
+def test_numeric_operators_compare_numbers(operator: str, operand: str, value: str) -> None:
+    relation = {
+        "=": float.__ge__,
+        "==": float.__eq__,
+        "!=": float.__ne__,
+        ">=": float.__ge__,
+        "<=": float.__le__,
+    }[operator]
+    try:
+        number = float(value)
+        expected = math.isfinite(number) and relation(number, float(operand))
+    except ValueError:
+        expected = False
+    assert Expression.parse(f"{operator} {operand}").admits(value) == expected
+
+
+@given(strategies.textual_operators, strategies.words, texts)
+def test_textual_operators_compare_text(operator: str, operand: str, value: str) -> None:
+    relation = {
+        "s==": str.__eq__,
+        "s!=": str.__ne__,
+        "s<": str.__lt__,
+        "s<=": str.__le__,
+        "s>": str.__gt__,
+        "s>=": str.__ge__,
+    }[operator]
+    assert Expression.parse(f"{operator} {operand}").admits(value) == relation(value, operand)
+
+
+@given(strategies.scribble, strategies.scribble)
+def test_compatible_is_symmetric(one: str, other: str) -> None:
+    first, second = Expression.parse(one), Expression.parse(other)
+    assert first.compatible(second) == second.compatible(first)
+    assert first.undecided(second) == second.undecided(first)
+
+
+def candidates(*expressions: Expression) -> list[str | None]:
+    """Values among which there is one that all admit, if there is one at all."""
+    found: list[str | None] = [None, "", "no such value"]
+    numbers = [0.0, sys.float_info.max, -sys.float_info.max]
+    for part in (part for expression in expressions for part in expression.alternatives):
+        match part:
+            case Literal(text):
+                found.append(text)
+            case Numbers(low, high, hole):
+                numbers += [low, high, *([] if hole is None else [hole])]
+            case Texts(low, end, hole):
+                found += [
+                    edge + more
+                    for edge in (low, end or "", hole or "")
+                    for more in ("", "\0", "\0\0")
+                ]
+            case Containing(words):
+                found.append("".join(sorted(words)))
+    for number in numbers:
+        found += map(
+            repr, (number, math.nextafter(number, math.inf), math.nextafter(number, -math.inf))
+        )
+    words = [text for text in found if text]
+    return found + [one + other for one in words[:12] for other in words[:12]]
+
+
+@given(strategies.well_formed, strategies.well_formed)
+@example("s< a", "s!= ")
+@example("s<= a", "s> ")
+@example(">= 1.7976931348623157e308", "!= 1.7976931348623157e308")
+def test_compatible_agrees_with_a_search(one: str, other: str) -> None:
+    first, second = Expression.parse(one), Expression.parse(other)
+    common = [
+        value for value in candidates(first, second) if first.admits(value) and second.admits(value)
+    ]
+    if first.undecided(second):
+        assert not first.compatible(second)
+    else:
+        assert first.compatible(second) == bool(common)
+
+
+@given(st.text(max_size=8))
+def test_a_number_is_what_float_reads_and_is_finite(text: str) -> None:
+    number = finite_number(text)
+    assert number is None or (math.isfinite(number) and number == float(text))

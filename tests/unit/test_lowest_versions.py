@@ -1,0 +1,23 @@
+"""That the environment for the lowest versions really has the lowest that are declared."""
+
+import importlib.metadata
+import os
+import re
+
+import pytest
+
+
+@pytest.mark.skipif(
+    "STEELYARD_LOWEST" not in os.environ, reason="runs where the lowest versions are installed"
+)
+def test_what_is_installed_is_the_lowest_declared():
+    declared = [
+        re.fullmatch(r"([\w.]+)>=([\w.]+)(; extra == .cli.)?", requirement)
+        for requirement in importlib.metadata.requires("steelyard") or ()
+    ]
+    lowest = {found[1]: found[2] for found in declared if found}
+    assert {"oslo.config", "oslo.log", "stevedore", "cliff"} <= set(lowest)
+    cli = ("cliff", "PyYAML", "tqdm", "oslo.config", "oslo.log", "stevedore")
+    assert {name: importlib.metadata.version(name) for name in cli} == {
+        name: lowest[name] for name in cli
+    }
