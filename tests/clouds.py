@@ -6,24 +6,24 @@ from typing import Any
 
 @dataclasses.dataclass(eq=False)
 class Aggregate:
-    metadata: dict[str, Any] | None
+    metadata: Any
     name: str = "aggregate"
 
 
 @dataclasses.dataclass(eq=False)
 class Host:
-    aggregates: list[Aggregate]
+    aggregates: Any
     host: str = "host"
 
 
 @dataclasses.dataclass
 class Flavor:
-    extra_specs: dict[str, Any] | None
+    extra_specs: Any
 
 
 @dataclasses.dataclass
 class Request:
-    flavor: Flavor
+    flavor: Any
 
 
 def request(**extra_specs: Any) -> Request:

@@ -1,9 +1,11 @@
+from typing import Any
+
 import pytest
 from oslo_config import cfg
 
 
 @pytest.fixture
-def conf():
+def conf() -> Any:
     """A configuration of its own, that knows no option yet."""
     conf = cfg.ConfigOpts()
     conf([], project="steelyard", default_config_files=[], default_config_dirs=[])
@@ -11,7 +13,7 @@ def conf():
 
 
 @pytest.fixture
-def configured(tmp_path):
+def configured(tmp_path: Any) -> Any:
     """Makes a configuration from the lines of a [steelyard] group."""
 
     def configure(*lines: str) -> cfg.ConfigOpts:

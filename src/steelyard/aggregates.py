@@ -214,9 +214,12 @@ class Judge:
                     yield _objected(name, key, condition, expression)
 
     def _unmet(self, demand: Demand, aggregates: list[tuple[str, dict[str, str]]]) -> Verdict:
-        wanted = f"key {demand.key!r}: flavor wants {str(demand.expression)!r}"
         if demand.expression.faults:
-            return Verdict.rejected(f"{wanted}, which is malformed: {demand.expression.faults[0]}")
+            return Verdict.rejected(
+                f"key {demand.key!r}: flavor's value is malformed: {demand.expression.faults[0]}"
+            )
+        wanted = f"key {demand.key!r}: flavor wants {str(demand.expression)!r}"
+        wanted += "".join(f" (note that {note})" for note in demand.expression.notes)
         offers = list(self._offers(demand.key, aggregates))
         if not offers:
             return Verdict.rejected(f"{wanted}, no aggregate of the host has the key")
@@ -265,15 +268,20 @@ class _LiteralBits(dict[str, int]):
 
 
 def _objected(name: str, key: str, condition: Expression, expression: Expression | None) -> Verdict:
-    wants = f"wants {str(condition)!r}"
     if condition.faults:
-        wants += f", which is malformed: {condition.faults[0]}"
-    elif expression is None:
+        fault = f"is malformed: {condition.faults[0]}"
+        return Verdict.rejected(
+            f"key {key!r}: value of forced aggregate {name!r} {fault}",
+            f"key {key!r}: value of forced aggregate {fault}",
+        )
+    wants = f"wants {str(condition)!r}"
+    wants += "".join(f" (note that {note})" for note in condition.notes)
+    if expression is None:
         wants += ", flavor does not have the key"
+    elif expression.faults:
+        wants += f", flavor's value is malformed: {expression.faults[0]}"
     else:
         wants += f", flavor has {str(expression)!r}{_undecided(condition, expression)}"
-        if expression.faults:
-            wants += f", which is malformed: {expression.faults[0]}"
     return Verdict.rejected(
         f"key {key!r}: forced aggregate {name!r} {wants}",
         f"key {key!r}: forced aggregate {wants}",

@@ -2,11 +2,12 @@
 
 import importlib.util
 import pathlib
+from typing import Any
 
 HERE = pathlib.Path(__file__).parent
 
 
-def test_the_filters_agree_on_the_inputs_of_the_benchmark(capsys) -> None:
+def test_the_filters_agree_on_the_inputs_of_the_benchmark(capsys: Any) -> None:
     spec = importlib.util.spec_from_file_location(
         "aggregate_instance_type", HERE / "aggregate_instance_type.py"
     )

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import pytest
 from oslo_config import cfg
@@ -20,7 +21,7 @@ PAGES = [ROOT / "README.rst", *sorted((ROOT / "docs").rglob("*.rst"))]
 _BLOCK = re.compile(r"^( *)\.\. code-block:: (\w+)\n((?:\n|\1 +.*\n)+)", re.MULTILINE)
 
 
-def blocks(language: str) -> list[object]:
+def blocks(language: str) -> list[Any]:
     """The code blocks of that language in all pages, as parameters named by page and line."""
     found = []
     for page in PAGES:
@@ -54,7 +55,7 @@ def test_a_console_session_prints_what_it_says(block: str) -> None:
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=EXAMPLES,
-            env={"PATH": path, "LC_ALL": "C.UTF-8"},
+            env={"PATH": path, "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -66,7 +67,7 @@ def test_a_console_session_prints_what_it_says(block: str) -> None:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if ">>> " in page.read_text()], ids=lambda page: page.name
 )
-def test_the_python_examples_of_a_page_run(page: pathlib.Path, monkeypatch) -> None:
+def test_the_python_examples_of_a_page_run(page: pathlib.Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(EXAMPLES)
     result = doctest.testfile(str(page), module_relative=False)
     assert result.attempted

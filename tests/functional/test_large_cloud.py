@@ -3,9 +3,10 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 
-def test_ten_thousand_hosts_are_read_and_decided_on(tmp_path) -> None:
+def test_ten_thousand_hosts_are_read_and_decided_on(tmp_path: Any) -> None:
     names = [f"node-{number:05}" for number in range(10_000)]
     lines = ["hosts:"]
     lines += [f"  {name}: {{vcpus: 64, ram_mb: 262144, disk_gb: 4000}}" for name in names]

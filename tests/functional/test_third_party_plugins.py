@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def steelyard(scratch: str, tmp_path: pathlib.Path):
+def steelyard(scratch: str, tmp_path: pathlib.Path) -> Any:
     def run(options: str, *argv: str) -> tuple[int, str, str]:
         path = tmp_path / "steelyard.conf"
         path.write_text(f"[steelyard]\n{options}\n")
@@ -44,14 +45,14 @@ def steelyard(scratch: str, tmp_path: pathlib.Path):
     return run
 
 
-def test_they_are_listed_with_their_distribution(steelyard) -> None:
+def test_they_are_listed_with_their_distribution(steelyard: Any) -> None:
     _, out, _ = steelyard("enabled_filters = NameFilter", "plugins", "-f", "json")
     found = {(row["Name"], row["Distribution"]): row["Enabled"] for row in json.loads(out)}
     assert found["NameFilter", "weekend-plugins 1.2.3"] == 1
     assert found["NameWeigher", "weekend-plugins 1.2.3"] == "no"
 
 
-def test_they_decide(steelyard) -> None:
+def test_they_decide(steelyard: Any) -> None:
     options = "enabled_filters = NameFilter\nenabled_weighers = NameWeigher"
     status, out, _ = steelyard(
         options, "explain", "--example", "--flavor", "any.small", "-f", "json"
@@ -91,7 +92,7 @@ def test_they_decide(steelyard) -> None:
         ("enabled_weighers = RAMWeigher", " and weekend-plugins 1.2.3; uninstall one of them"),
     ],
 )
-def test_what_is_wrong_with_one_is_said(steelyard, options: str, said: str) -> None:
+def test_what_is_wrong_with_one_is_said(steelyard: Any, options: str, said: str) -> None:
     if "weighers" not in options:
         options += "\nenabled_weighers = NameWeigher"
     status, out, err = steelyard(options, "schedule", "--example")

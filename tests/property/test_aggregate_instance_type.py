@@ -54,9 +54,9 @@ def test_no_order_changes_a_verdict(
     flavor: dict[str, str], said: list[dict[str, str]], shuffle: random.Random
 ) -> None:
     def shuffled(items: Any) -> list[Any]:
-        items = list(items)
-        shuffle.shuffle(items)
-        return items
+        found = list(items)
+        shuffle.shuffle(found)
+        return found
 
     before = new_filter().examine(host(said), Request(Flavor(flavor)))
     named = [

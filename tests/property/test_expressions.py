@@ -123,8 +123,8 @@ def candidates(*expressions: Expression) -> list[str | None]:
         found += map(
             repr, (number, math.nextafter(number, math.inf), math.nextafter(number, -math.inf))
         )
-    words = [text for text in found if text]
-    return found + [one + other for one in words[:12] for other in words[:12]]
+    present = [text for text in found if text]
+    return found + [one + other for one in present[:12] for other in present[:12]]
 
 
 @given(strategies.well_formed, strategies.well_formed)

@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import logging
+from typing import Any
 
 import pytest
 from clouds import Aggregate, Flavor, Host, Request, host, request
@@ -9,24 +10,24 @@ from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilte
 
 
 @pytest.fixture
-def plugin(conf):
+def plugin(conf: Any) -> Any:
     return AggregateInstanceTypeFilter(conf)
 
 
-def test_it_runs_once_per_request_and_not_on_rebuild(plugin):
+def test_it_runs_once_per_request_and_not_on_rebuild(plugin: Any) -> None:
     assert plugin.run_filter_once_per_request
     assert not plugin.RUN_ON_REBUILD
     assert plugin.in_nova
 
 
-def test_it_yields_lazily_and_in_order(plugin):
+def test_it_yields_lazily_and_in_order(plugin: Any) -> None:
     good, bad = host({"ssd": "nvme"}), host({"ssd": "sata"})
     endless = itertools.cycle([good, bad])
     found = plugin.filter_all(endless, request(ssd="nvme"))
     assert list(itertools.islice(found, 3)) == [good] * 3
 
 
-def test_a_list_of_hosts_is_judged_alike(plugin):
+def test_a_list_of_hosts_is_judged_alike(plugin: Any) -> None:
     hosts = [host({"ssd": value}) for value in ("nvme", "sata", "nvme, sata", "~")]
     found = plugin.filter_all(hosts, request(ssd="nvme"))
     assert iter(found) is found
@@ -36,7 +37,7 @@ def test_a_list_of_hosts_is_judged_alike(plugin):
 @pytest.mark.parametrize(
     "empty", [object(), Host([]), Host(None), Host([Aggregate(None)]), Host([object()])]
 )
-def test_what_a_host_does_not_have_counts_as_none(plugin, empty):
+def test_what_a_host_does_not_have_counts_as_none(plugin: Any, empty: Any) -> None:
     for hosts in ([empty], [empty, host({"ssd": "nvme"})]):
         assert list(plugin.filter_all(hosts, request(ssd="nvme"))) == hosts[1:]
         assert list(plugin.filter_all(hosts, request(ssd="~"))) == [empty]
@@ -47,12 +48,14 @@ def test_what_a_host_does_not_have_counts_as_none(plugin, empty):
 @pytest.mark.parametrize(
     "asked", [object(), Request(None), Request(Flavor(None)), Request(Flavor({}))]
 )
-def test_a_request_without_extra_specs_passes_where_nothing_is_forced(plugin, asked):
+def test_a_request_without_extra_specs_passes_where_nothing_is_forced(
+    plugin: Any, asked: Any
+) -> None:
     open_host, forced = host({"a": "1"}), host({"a": "1", "force_metadata_check": "true"})
     assert list(plugin.filter_all([open_host, forced], asked)) == [open_host]
 
 
-def test_metadata_that_changes_between_requests_takes_effect(plugin):
+def test_metadata_that_changes_between_requests_takes_effect(plugin: Any) -> None:
     changing = host({"ssd": "nvme"})
     hosts = [changing, host({"ssd": "nvme"})]
     asked = request(ssd="nvme")
@@ -88,13 +91,13 @@ class ByName:
 
 
 @pytest.mark.parametrize("kind", [ByValue, ByName])
-def test_aggregates_that_are_equal_but_differ_are_told_apart(plugin, kind):
+def test_aggregates_that_are_equal_but_differ_are_told_apart(plugin: Any, kind: Any) -> None:
     hosts = [Host([kind("x", {"ssd": value})]) for value in ("nvme", "sata", "nvme")]
     for _ in range(2):
         assert list(plugin.filter_all(hosts, request(ssd="nvme"))) == [hosts[0], hosts[2]]
 
 
-def test_options_decide_what_forced_aggregates_demand(configured):
+def test_options_decide_what_forced_aggregates_demand(configured: Any) -> None:
     forced = host({"rack": "1", "availability_zone": "z", "force_metadata_check": "true"})
     assert "'rack'" in AggregateInstanceTypeFilter(configured()).examine(forced, request()).reason
     ours = AggregateInstanceTypeFilter(configured("force_check_ignored_keys = rack, avail*"))
@@ -104,7 +107,7 @@ def test_options_decide_what_forced_aggregates_demand(configured):
     assert literal.examine(forced, request(rack="1", availability_zone="z"))
 
 
-def test_malformed_text_is_logged_once(plugin, caplog):
+def test_malformed_text_is_logged_once(plugin: Any, caplog: Any) -> None:
     hosts = [host({"ssd": "nvme"}), host({"a": "<or>", "force_metadata_check": "true"})]
     asked = request(ssd=">= many")
     with caplog.at_level(logging.WARNING):
@@ -116,7 +119,7 @@ def test_malformed_text_is_logged_once(plugin, caplog):
     assert "'>= many': 'many' is not a finite number" in messages[0]
 
 
-def test_many_flavors_do_not_disturb_each_other(plugin):
+def test_many_flavors_do_not_disturb_each_other(plugin: Any) -> None:
     hosts = [host({"n": str(number)}) for number in range(40)]
     for _ in range(2):
         for number in range(40):

@@ -1,5 +1,7 @@
 """The worked examples of the document, by use case: a flavor in one aggregate each."""
 
+from typing import Any
+
 import pytest
 from clouds import Flavor, Request, host
 
@@ -28,7 +30,7 @@ def passing(flavor: dict[str, str], *aggregates: dict[str, str]) -> list[int]:
         ({}, [1, 2, 3]),
     ],
 )
-def test_introduction(flavor, aggregates):
+def test_introduction(flavor: Any, aggregates: Any) -> None:
     assert (
         passing(flavor, {"key": "1"} | NOT_FORCED, {}, {"other key": "1"} | NOT_FORCED)
         == aggregates
@@ -36,31 +38,31 @@ def test_introduction(flavor, aggregates):
 
 
 @pytest.mark.parametrize("flavor", [{}, {"key": "1"}, {"key": "x y"}, {"key": "*"}, {"key": "~"}])
-def test_introduction_any_or_none_in_a_forced_aggregate_demands_nothing(flavor):
+def test_introduction_any_or_none_in_a_forced_aggregate_demands_nothing(flavor: Any) -> None:
     metadata = {"key": "<or> * <or> ~"} | FORCED
     assert passing(flavor, metadata) == [1]
 
 
-def test_use_case_1():
+def test_use_case_1() -> None:
     assert passing({"key": "*"}, {"key": "1"}, {"key": "anything at all"}, {}) == [1, 2]
 
 
-def test_use_case_2():
+def test_use_case_2() -> None:
     assert passing({"key": "<or> 1 <or> ~"}, {"key": "1"}, {"key": "2"}, {}) == [1, 3]
 
 
-def test_use_case_3():
+def test_use_case_3() -> None:
     assert passing({"key": "!"}, {"key": "1"}, {}) == [2]
 
 
 @pytest.mark.parametrize(
     ("flavor", "passes"), [({"key": "1"}, True), ({"key": "2"}, False), ({}, False)]
 )
-def test_use_case_4(flavor, passes):
+def test_use_case_4(flavor: Any, passes: Any) -> None:
     assert bool(passing(flavor, {"key": "1"} | FORCED)) is passes
 
 
-def test_use_case_4_not_forced():
+def test_use_case_4_not_forced() -> None:
     assert passing({}, {"key": "1"}) == [1]
 
 
@@ -73,7 +75,7 @@ def test_use_case_4_not_forced():
         ({"key": "!"} | FORCED, [3]),
     ],
 )
-def test_use_case_5(metadata, flavors):
+def test_use_case_5(metadata: Any, flavors: Any) -> None:
     asked = [{"key": "1"}, {"key": "2"}, {}, {"key": "*", "key2": "2"}]
     if metadata == {"key": "!"} | FORCED:
         asked.pop()
@@ -89,12 +91,12 @@ def test_use_case_5(metadata, flavors):
         ({"key": "<or> 1 <or> 2"} | NOT_FORCED, [4]),
     ],
 )
-def test_use_case_6(metadata, flavors):
+def test_use_case_6(metadata: Any, flavors: Any) -> None:
     asked = [{"key": "1"}, {"key": "2"}, {"key": "<or> 2 <or> 3"}, {}, {"key": "<or> 1 <or> 2"}]
     assert [i for i, flavor in enumerate(asked, 1) if passing(flavor, metadata)] == flavors
 
 
-def test_use_case_7():
+def test_use_case_7() -> None:
     flavor = {"hw:cpu_policy": "shared"}
     aggregates = [{"hw:cpu_policy": "shared"}, {"hw:cpu_policy": "dedicated"}, {}]
     assert passing(flavor, *aggregates) == [1, 3]
@@ -104,5 +106,5 @@ def test_use_case_7():
     ("flavor", "passes"),
     [({"hw:cpu_policy": "shared"}, True), ({"hw:cpu_policy": "dedicated"}, False), ({}, False)],
 )
-def test_use_case_7_forced_aggregates_check_namespaced_keys(flavor, passes):
+def test_use_case_7_forced_aggregates_check_namespaced_keys(flavor: Any, passes: Any) -> None:
     assert bool(passing(flavor, {"hw:cpu_policy": "shared"} | FORCED)) is passes

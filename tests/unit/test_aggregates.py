@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from steelyard.aggregates import Judge, content, flag
@@ -8,7 +10,7 @@ FORCED = {"force_metadata_check": "true"}
 IGNORED = ("availability_zone", "*_weight_multiplier", "filter_tenant_id*")
 
 
-def verdict(flavor, *aggregates, ignored=IGNORED) -> Verdict:
+def verdict(flavor: Any, *aggregates: Any, ignored: Any = IGNORED) -> Verdict:
     named = [(f"agg{i}", metadata) for i, metadata in enumerate(aggregates, 1)]
     return Judge(content(flavor), ignored).examine(named)
 
@@ -67,14 +69,14 @@ def verdict(flavor, *aggregates, ignored=IGNORED) -> Verdict:
         ({}, [{"a": "<or>"} | FORCED], False),
     ],
 )
-def test_the_two_checks(flavor, aggregates, passes):
+def test_the_two_checks(flavor: Any, aggregates: Any, passes: Any) -> None:
     found = verdict(flavor, *aggregates)
     assert found.passed is passes
     assert verdict(flavor, *reversed(aggregates)).passed is passes
     assert bool(found.reason) is not passes
 
 
-def test_an_empty_list_of_ignored_keys_demands_every_key():
+def test_an_empty_list_of_ignored_keys_demands_every_key() -> None:
     assert not verdict({}, {"availability_zone": "az1"} | FORCED, ignored=())
     assert verdict({"availability_zone": "az1"}, {"availability_zone": "az1"} | FORCED, ignored=())
 
@@ -130,7 +132,7 @@ def test_an_empty_list_of_ignored_keys_demands_every_key():
         ),
     ],
 )
-def test_a_rejection_says_why(flavor, aggregates, reason, cause):
+def test_a_rejection_says_why(flavor: Any, aggregates: Any, reason: Any, cause: Any) -> None:
     found = verdict(flavor, *aggregates)
     assert found.reason == reason
     assert found.cause == cause
@@ -139,16 +141,24 @@ def test_a_rejection_says_why(flavor, aggregates, reason, cause):
 @pytest.mark.parametrize(
     ("flavor", "aggregate", "said"),
     [
-        ({"a": ">= many"}, {"a": "1"}, "flavor wants '>= many', which is malformed"),
-        ({"a": "1"}, {"b": "<or>", "a": "1"} | FORCED, "wants '<or>', which is malformed"),
+        ({"a": ">= many"}, {"a": "1"}, "flavor's value is malformed: '>= many'"),
+        ({"n": ">=8"}, {"n": "32"}, "(note that '>=8' is taken literally"),
+        ({}, {"n": ">=8"} | FORCED, "(note that '>=8' is taken literally"),
+        (
+            {"a": "1"},
+            {"b": "<or>", "a": "1"} | FORCED,
+            "value of forced aggregate 'agg1' is malformed: '<or>'",
+        ),
         (
             {"hw:a": "<or>", "b": "1"},
             {"b": "1", SCOPE + "hw:a": "1"} | FORCED,
-            "flavor wants '<or>', which is malformed",
+            "flavor's value is malformed: '<or>'",
         ),
     ],
 )
-def test_a_rejection_says_what_is_malformed(flavor, aggregate, said):
+def test_a_rejection_says_what_is_malformed_or_doubtful(
+    flavor: Any, aggregate: Any, said: Any
+) -> None:
     assert said in verdict(flavor, aggregate).reason
 
 
@@ -173,11 +183,11 @@ def test_a_rejection_says_what_is_malformed(flavor, aggregate, said):
         ("perhaps", None),
     ],
 )
-def test_flags(text, value):
+def test_flags(text: Any, value: Any) -> None:
     assert flag(text) is value
 
 
-def test_warnings_name_the_key_and_the_fault():
+def test_warnings_name_the_key_and_the_fault() -> None:
     heard: list[str] = []
     judge = Judge(content({"a": ">= many"}), IGNORED, heard.append)
     judge.bits({"b": "<or>", "force_metadata_check": "true"})
@@ -189,7 +199,7 @@ def test_warnings_name_the_key_and_the_fault():
 
 
 @pytest.mark.parametrize("value", [1, 1.5, True, None, ["x"], {"y": 1}])
-def test_values_that_are_no_text_are_read_as_text(value):
+def test_values_that_are_no_text_are_read_as_text(value: Any) -> None:
     text = str(value)
     passes = value is not None
     assert verdict({"a": f"s== {text.split(maxsplit=1)[0]}"}, {"a": value}).passed is (
@@ -199,7 +209,7 @@ def test_values_that_are_no_text_are_read_as_text(value):
     assert verdict({"a": "*"}, {"a": value} | FORCED).passed is passes
 
 
-def test_texts_that_are_equal_as_numbers_are_not_mistaken_for_each_other():
+def test_texts_that_are_equal_as_numbers_are_not_mistaken_for_each_other() -> None:
     judge = Judge(content({"a": "1"}))
     assert judge.passes(judge.bits({"a": "1"}))
     assert judge.passes(judge.bits({"a": 1}))

@@ -1,4 +1,5 @@
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -43,18 +44,18 @@ class Plain:
         (Versioned(name=None), None),
     ],
 )
-def test_what_is_missing_none_or_not_loaded_reads_as_none(thing, value):
+def test_what_is_missing_none_or_not_loaded_reads_as_none(thing: Any, value: Any) -> None:
     assert read(thing, "name") == value
     assert read_all([thing, thing], "name") == [value, value]
 
 
-def test_a_name_that_is_no_field_reads_as_none():
+def test_a_name_that_is_no_field_reads_as_none() -> None:
     assert read(Versioned(), "nonsense") is None
 
 
-def test_reading_all_of_nothing():
+def test_reading_all_of_nothing() -> None:
     assert read_all([], "name") == []
 
 
-def test_reading_all_where_some_lack_the_attribute():
+def test_reading_all_where_some_lack_the_attribute() -> None:
     assert read_all([Plain("x"), object(), Plain("y")], "name") == ["x", None, "y"]

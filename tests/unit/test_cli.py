@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+from typing import Any
 
 import pytest
 import yaml
@@ -21,14 +22,14 @@ flavors:
 
 
 @pytest.fixture
-def cloud(tmp_path):
+def cloud(tmp_path: Any) -> Any:
     path = tmp_path / "cloud.yaml"
     path.write_text(CLOUD)
     return str(path)
 
 
 @pytest.fixture
-def steelyard(capsys):
+def steelyard(capsys: Any) -> Any:
     def run(*argv: str) -> tuple[int, str, str]:
         try:
             status = cli.main(argv)
@@ -40,7 +41,7 @@ def steelyard(capsys):
     return run
 
 
-def test_the_example_places_two_servers_apart(steelyard):
+def test_the_example_places_two_servers_apart(steelyard: Any) -> None:
     status, out, err = steelyard("schedule", "--example", "-f", "json")
     assert (status, err) == (0, "")
     assert [(row["Server"], row["Host"]) for row in json.loads(out)] == [
@@ -49,7 +50,7 @@ def test_the_example_places_two_servers_apart(steelyard):
     ]
 
 
-def test_schedule_explains(steelyard):
+def test_schedule_explains(steelyard: Any) -> None:
     status, out, _ = steelyard("schedule", "--example", "--explain", "-f", "yaml")
     assert status == 0
     first = yaml.safe_load(out)[0]
@@ -61,7 +62,7 @@ def test_schedule_explains(steelyard):
 
 
 @pytest.mark.parametrize("form", ["json", "yaml", "csv", "value", "table"])
-def test_every_format(steelyard, cloud, form):
+def test_every_format(steelyard: Any, cloud: Any, form: Any) -> None:
     for command in (["schedule", "--explain"], ["explain"]):
         status, out, _ = steelyard(*command, "--cloud", cloud, "--flavor", "open", "-f", form)
         assert status == 0
@@ -71,7 +72,7 @@ def test_every_format(steelyard, cloud, form):
     assert "AggregateInstanceTypeFilter" in out
 
 
-def test_explain_shows_every_host(steelyard, cloud):
+def test_explain_shows_every_host(steelyard: Any, cloud: Any) -> None:
     status, out, err = steelyard("explain", "--cloud", cloud, "--flavor", "open", "-f", "json")
     assert (status, err) == (0, "")
     chosen, rejected = json.loads(out)
@@ -82,7 +83,7 @@ def test_explain_shows_every_host(steelyard, cloud):
 
 
 @pytest.mark.parametrize("command", ["schedule", "explain"])
-def test_no_valid_host(steelyard, cloud, command):
+def test_no_valid_host(steelyard: Any, cloud: Any, command: Any) -> None:
     status, out, err = steelyard(command, "--cloud", cloud, "--flavor", "fast", "-f", "csv")
     assert status == 1
     assert err.splitlines() == [
@@ -103,7 +104,9 @@ def test_no_valid_host(steelyard, cloud, command):
         (["--flavor", "small", "--group", "g"], "there is no server group 'g'"),
     ],
 )
-def test_a_mistake_of_the_user_is_one_line(steelyard, cloud, argv, said):
+def test_a_mistake_of_the_user_is_one_line(
+    steelyard: Any, cloud: Any, argv: Any, said: Any
+) -> None:
     for command in ("schedule", "explain"):
         status, out, err = steelyard(command, "--cloud", cloud, *argv)
         assert (status, out) == (2, "")
@@ -121,12 +124,12 @@ def test_a_mistake_of_the_user_is_one_line(steelyard, cloud, argv, said):
         ["nonsense"],
     ],
 )
-def test_a_mistake_in_the_arguments(steelyard, argv):
+def test_a_mistake_in_the_arguments(steelyard: Any, argv: Any) -> None:
     status, _, _ = steelyard(*argv)
     assert status == 2
 
 
-def test_a_bad_count_and_a_missing_file(steelyard, tmp_path):
+def test_a_bad_count_and_a_missing_file(steelyard: Any, tmp_path: Any) -> None:
     status, _, err = steelyard("schedule", "--example", "--count", "0")
     assert (status, err) == (2, "steelyard: the number of servers is at least 1, not 0\n")
     missing = str(tmp_path / "nowhere.yaml")
@@ -134,7 +137,7 @@ def test_a_bad_count_and_a_missing_file(steelyard, tmp_path):
     assert (status, err) == (2, f"steelyard: {missing}: No such file or directory\n")
 
 
-def test_a_mistake_in_the_cloud(steelyard, tmp_path):
+def test_a_mistake_in_the_cloud(steelyard: Any, tmp_path: Any) -> None:
     path = tmp_path / "cloud.yaml"
     path.write_text(CLOUD.replace("vcpus: 4", "vcpus: four", 1))
     status, _, err = steelyard("schedule", "--cloud", str(path), "--flavor", "small")
@@ -144,7 +147,7 @@ def test_a_mistake_in_the_cloud(steelyard, tmp_path):
     )
 
 
-def test_options_come_from_configuration_files(steelyard, cloud, tmp_path):
+def test_options_come_from_configuration_files(steelyard: Any, cloud: Any, tmp_path: Any) -> None:
     first, second = tmp_path / "first.conf", tmp_path / "second.conf"
     first.write_text("[steelyard]\nram_weight_multiplier = -1\n")
     second.write_text("[steelyard]\nram_weight_multiplier = 2\n")
@@ -154,7 +157,7 @@ def test_options_come_from_configuration_files(steelyard, cloud, tmp_path):
         _, out, _ = steelyard(
             *options, "schedule", "--cloud", cloud, "--flavor", "small", "-f", "value", "-c", "Host"
         )
-        return out.strip()
+        return str(out).strip()
 
     assert host() == "h2"
     assert host(str(first)) == "h1"
@@ -169,7 +172,9 @@ def test_options_come_from_configuration_files(steelyard, cloud, tmp_path):
         ("nonsense", "nonsense"),
     ],
 )
-def test_a_mistake_in_a_configuration_file(steelyard, tmp_path, text, said):
+def test_a_mistake_in_a_configuration_file(
+    steelyard: Any, tmp_path: Any, text: Any, said: Any
+) -> None:
     path = tmp_path / "steelyard.conf"
     path.write_text(text)
     status, _, err = steelyard("--config-file", str(path), "schedule", "--example")
@@ -177,13 +182,13 @@ def test_a_mistake_in_a_configuration_file(steelyard, tmp_path, text, said):
     assert said in err
 
 
-def test_a_configuration_file_that_is_not_there(steelyard):
+def test_a_configuration_file_that_is_not_there(steelyard: Any) -> None:
     status, _, err = steelyard("--config-file", "/nowhere.conf", "schedule", "--example")
     assert status == 2
     assert "/nowhere.conf" in err
 
 
-def test_plugins_are_listed_with_their_place(steelyard):
+def test_plugins_are_listed_with_their_place(steelyard: Any) -> None:
     _, out, _ = steelyard("plugins", "-f", "json")
     rows = {row["Name"]: row for row in json.loads(out)}
     assert rows["CapacityFilter"]["Enabled"] == 1
@@ -191,7 +196,7 @@ def test_plugins_are_listed_with_their_place(steelyard):
     assert rows["RAMWeigher"]["Distribution"].startswith("steelyard ")
 
 
-def test_plugins_that_are_not_enabled(steelyard, tmp_path):
+def test_plugins_that_are_not_enabled(steelyard: Any, tmp_path: Any) -> None:
     path = tmp_path / "steelyard.conf"
     path.write_text("[steelyard]\nenabled_filters = CapacityFilter\n")
     _, out, _ = steelyard("--config-file", str(path), "plugins", "-f", "json")
@@ -199,7 +204,27 @@ def test_plugins_that_are_not_enabled(steelyard, tmp_path):
     assert rows["AggregateInstanceTypeFilter"]["Enabled"] == "no"
 
 
-def test_the_seed_of_the_command_line_counts(steelyard, tmp_path):
+def test_plugins_that_are_enabled_but_not_there(steelyard: Any, tmp_path: Any) -> None:
+    path = tmp_path / "steelyard.conf"
+    path.write_text("[steelyard]\nenabled_filters = CapacityFilter, Nope\n")
+    _, out, _ = steelyard("--config-file", str(path), "plugins", "-f", "json")
+    rows = {row["Name"]: row for row in json.loads(out)}
+    assert (rows["Nope"]["Enabled"], rows["Nope"]["Distribution"]) == (2, "not installed")
+
+
+def test_a_column_that_is_not_there(steelyard: Any) -> None:
+    status, _, err = steelyard("schedule", "--example", "-c", "Nope")
+    assert status == 2
+    assert "Nope" in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_is_no_configuration_file(steelyard: Any, tmp_path: Any) -> None:
+    status, _, err = steelyard("--config-file", str(tmp_path), "plugins")
+    assert (status, err) == (2, f"steelyard: {tmp_path}: Is a directory\n")
+
+
+def test_the_seed_of_the_command_line_counts(steelyard: Any, tmp_path: Any) -> None:
     path = tmp_path / "steelyard.conf"
     path.write_text("[steelyard]\nhost_subset_size = 2\nseed = 1\n")
     argv = ("--config-file", str(path), "schedule", "--example", "-f", "json")
@@ -208,14 +233,14 @@ def test_the_seed_of_the_command_line_counts(steelyard, tmp_path):
     assert steelyard(*argv)[1] == steelyard(*argv, "--seed", "1")[1]
 
 
-def test_without_a_command_it_shows_help(steelyard):
+def test_without_a_command_it_shows_help(steelyard: Any) -> None:
     status, out, _ = steelyard()
     assert status == 0
     assert "schedule" in out
     assert "--config-file" in out
 
 
-def test_warnings_about_metadata_reach_the_screen(steelyard, cloud):
+def test_warnings_about_metadata_reach_the_screen(steelyard: Any, cloud: Any) -> None:
     text = CLOUD.replace('"!"', '">= many"')
     with open(cloud, "w") as file:
         file.write(text)
@@ -224,7 +249,7 @@ def test_warnings_about_metadata_reach_the_screen(steelyard, cloud):
     assert "WARNING: flavor extra spec 'ssd' cannot be satisfied: '>= many'" in err
 
 
-def test_a_bug_is_not_taken_for_no_valid_host(steelyard, monkeypatch):
+def test_a_bug_is_not_taken_for_no_valid_host(steelyard: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("steelyard.cli.plugins.plugins.installed", lambda group: 1 / 0)
     status, _, err = steelyard("plugins")
     assert status == 70

@@ -1,5 +1,6 @@
 import json
 import sys
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ servers:
 
 
 @pytest.fixture
-def described(tmp_path):
+def described(tmp_path: Any) -> Any:
     def describe(text: str, name: str = "cloud.yaml") -> str:
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
@@ -39,7 +40,7 @@ def described(tmp_path):
     return describe
 
 
-def test_a_cloud_is_read(described):
+def test_a_cloud_is_read(described: Any) -> None:
     cloud = Cloud.load(described(GOOD))
     assert list(cloud.hosts) == ["h1", "h2"]
     assert cloud.hosts["h1"].traits == {"HW_CPU_X86_AVX2"}
@@ -55,7 +56,7 @@ def test_a_cloud_is_read(described):
     assert lone.uuid == "6a4a0a1e-0000-4000-8000-000000000001"
 
 
-def test_every_scalar_is_text_as_written(described):
+def test_every_scalar_is_text_as_written(described: Any) -> None:
     cloud = Cloud.load(described(GOOD))
     assert cloud.aggregates["rack"].metadata == {
         "ssd": "~",
@@ -70,12 +71,12 @@ def test_every_scalar_is_text_as_written(described):
     }
 
 
-def test_servers_keep_their_uuid_from_reading_to_reading(described):
+def test_servers_keep_their_uuid_from_reading_to_reading(described: Any) -> None:
     path = described(GOOD)
     assert list(Cloud.load(path).servers) == list(Cloud.load(path).servers)
 
 
-def test_json_reads_alike(described):
+def test_json_reads_alike(described: Any) -> None:
     path = described(
         json.dumps(
             {
@@ -122,7 +123,11 @@ def test_json_reads_alike(described):
             'expected a list, got "h1"',
         ),
         (('"any": "*"', '"any": *'), "7:", "put quotes around a value that begins with *"),
-        (('"any": "*"', '"any": !'), "7:", "put quotes around a value that begins with *, & or !"),
+        (
+            ('"any": "*"', '"any": !'),
+            "7:",
+            "put quotes around a value that begins with *, &, !, > or |",
+        ),
         (('"any": "*"', '"any": ! '), "7:", "put a lone ! in quotes"),
         (("ssd: ~,", "ssd: !nvme,"), "7:", "put a lone ! in quotes"),
         (("ssd: ~,", "ssd: !nvme x,"), "7:", "put quotes around a value that begins with !"),
@@ -150,9 +155,11 @@ def test_json_reads_alike(described):
         (("server_groups:\n  web:", "server_groups:\n web:\n  -"), "", "expected"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(described, change, place, said):
+def test_a_mistake_is_named_with_its_place(
+    described: Any, change: Any, place: Any, said: Any
+) -> None:
     assert change[0] in GOOD
-    path = described(GOOD.replace(*change, 1))
+    path = described(GOOD.replace(change[0], change[1], 1))
     with pytest.raises(InvalidCloud) as caught:
         Cloud.load(path)
     message = str(caught.value)
@@ -164,7 +171,9 @@ def test_a_mistake_is_named_with_its_place(described, change, place, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "expected a mapping of names"),
+        ("", "the file is empty"),
+        ("null", "expected a mapping of names"),
+        ("hosts:\n  k: >= 4", "put quotes around"),
         ("[]", "expected a mapping of names, got []"),
         ("hosts: [a]", "hosts: expected a mapping of names"),
         ("aggregates: {}", "'hosts' is missing"),
@@ -174,13 +183,13 @@ def test_a_mistake_is_named_with_its_place(described, change, place, said):
         ("\x07", "is not YAML"),
     ],
 )
-def test_what_is_no_description_at_all(described, text, said):
+def test_what_is_no_description_at_all(described: Any, text: Any, said: Any) -> None:
     with pytest.raises(InvalidCloud, match=r"cloud\.yaml") as caught:
         Cloud.load(described(text))
     assert said in str(caught.value)
 
 
-def test_two_servers_with_one_uuid(described):
+def test_two_servers_with_one_uuid(described: Any) -> None:
     text = GOOD.replace("group: web}", "uuid: 6a4a0a1e-0000-4000-8000-000000000001}")
     with pytest.raises(InvalidCloud, match=r"servers\.lone\.uuid: .* is also another server's"):
         Cloud.load(described(text))
@@ -202,13 +211,13 @@ def test_two_servers_with_one_uuid(described):
         ),
     ],
 )
-def test_mistakes_in_json(described, text, said):
+def test_mistakes_in_json(described: Any, text: Any, said: Any) -> None:
     with pytest.raises(InvalidCloud) as caught:
         Cloud.load(described(text, "cloud.json"))
     assert said in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read(tmp_path):
+def test_a_file_that_cannot_be_read(tmp_path: Any) -> None:
     with pytest.raises(InvalidCloud, match=r"nowhere\.yaml: No such file"):
         Cloud.load(tmp_path / "nowhere.yaml")
     (tmp_path / "latin.yaml").write_bytes("hosts: {é: {}}".encode("latin-1"))
@@ -216,7 +225,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
         Cloud.load(tmp_path / "latin.yaml")
 
 
-def test_without_pyyaml_json_still_works(described, monkeypatch):
+def test_without_pyyaml_json_still_works(described: Any, monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(MissingExtra, match=r"steelyard\[cli\]"):
         Cloud.load(described(GOOD))
@@ -225,7 +234,7 @@ def test_without_pyyaml_json_still_works(described, monkeypatch):
         Cloud.load(described('{"hosts": []}', "cloud.json"))
 
 
-def test_unknown_names_point_at_near_ones(described):
+def test_unknown_names_point_at_near_ones(described: Any) -> None:
     cloud = Cloud.load(described(GOOD))
     with pytest.raises(NotFound, match="there is no flavor 'smal'; did you mean 'small'"):
         cloud.flavor("smal")

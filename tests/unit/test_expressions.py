@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from steelyard.errors import InvalidExpression, SteelyardError
@@ -37,7 +39,7 @@ from steelyard.expressions import Expression
         (">=4", [">=4"], ["5"]),
     ],
 )
-def test_an_expression_admits_what_its_text_says(text, admitted, refused):
+def test_an_expression_admits_what_its_text_says(text: Any, admitted: Any, refused: Any) -> None:
     expression = Expression.parse(text)
     assert [value for value in admitted if not expression.admits(value)] == []
     assert [value for value in refused if expression.admits(value)] == []
@@ -61,7 +63,7 @@ def test_an_expression_admits_what_its_text_says(text, admitted, refused):
         ("<or> a <or> >= many", "'many' is not a finite number"),
     ],
 )
-def test_malformed_text_denotes_nothing_and_says_what_to_write(text, said):
+def test_malformed_text_denotes_nothing_and_says_what_to_write(text: Any, said: Any) -> None:
     expression = Expression.parse(text)
     assert not any(expression.admits(value) for value in (None, "", "a", "4", "many", text))
     assert not expression.compatible(Expression.parse("<or> * <or> ~"))
@@ -83,7 +85,7 @@ def test_malformed_text_denotes_nothing_and_says_what_to_write(text, said):
         ("<or> s== a b <or> c", "<or> a <or> c", "'b' is ignored"),
     ],
 )
-def test_what_is_ignored_is_noted(text, same, said):
+def test_what_is_ignored_is_noted(text: Any, same: Any, said: Any) -> None:
     expression = Expression.parse(text)
     assert expression == Expression.parse(same)
     assert said in expression.problems[0]
@@ -99,14 +101,14 @@ def test_what_is_ignored_is_noted(text, same, said):
         ("1 <or> 2", "a junction begins with '<or>': write '<or> 1 <or> 2'"),
     ],
 )
-def test_what_looks_like_a_slip_is_taken_literally_and_noted(text, said):
+def test_what_looks_like_a_slip_is_taken_literally_and_noted(text: Any, said: Any) -> None:
     expression = Expression.parse(text)
     assert expression.admits(text)
     assert said in expression.problems[0]
 
 
 @pytest.mark.parametrize("text", ["1", "*", "~", "!", "<or> 1 <or> ~", ">= 4", "<all-in> a b", ""])
-def test_what_is_well_written_has_no_problems(text):
+def test_what_is_well_written_has_no_problems(text: Any) -> None:
     assert Expression.parse(text).problems == ()
 
 
@@ -141,7 +143,7 @@ def test_what_is_well_written_has_no_problems(text):
         ("s> a", "*", True),
     ],
 )
-def test_compatible_expressions_have_a_value_in_common(one, other, meet):
+def test_compatible_expressions_have_a_value_in_common(one: Any, other: Any, meet: Any) -> None:
     first, second = Expression.parse(one), Expression.parse(other)
     assert first.compatible(second) is meet
     assert second.compatible(first) is meet
@@ -152,14 +154,14 @@ def test_compatible_expressions_have_a_value_in_common(one, other, meet):
     ("one", "other"),
     [(">= 4", "s> a"), (">= 4", "<in> a"), ("s!= a", "<in> b"), ("s< x", "<all-in> a b")],
 )
-def test_what_is_not_decided_counts_as_incompatible(one, other):
+def test_what_is_not_decided_counts_as_incompatible(one: Any, other: Any) -> None:
     first, second = Expression.parse(one), Expression.parse(other)
     assert not first.compatible(second)
     assert first.undecided(second)
     assert second.undecided(first)
 
 
-def test_a_comma_separates_alternatives_of_a_list():
+def test_a_comma_separates_alternatives_of_a_list() -> None:
     offered = Expression.parse_list("ssd, >= 4,~")
     assert offered.admits("ssd")
     assert offered.admits("5")
@@ -168,19 +170,19 @@ def test_a_comma_separates_alternatives_of_a_list():
 
 
 @pytest.mark.parametrize("text", ["!, a", "a,!", "<or> !, a", "!, !", ">= many, a"])
-def test_one_malformed_part_voids_the_whole_list(text):
+def test_one_malformed_part_voids_the_whole_list(text: Any) -> None:
     offered = Expression.parse_list(text)
     assert offered.problems
     assert not offered.compatible(Expression.parse("<or> * <or> ~"))
 
 
-def test_an_expression_prints_as_it_was_written():
+def test_an_expression_prints_as_it_was_written() -> None:
     assert str(Expression.parse("  <or> b <or> a ")) == "<or> b <or> a"
 
 
-def test_expressions_are_values():
+def test_expressions_are_values() -> None:
     assert Expression.parse("<or> a <or> b") == Expression.parse("<or> b <or> a <or> a")
     assert hash(Expression.parse(">= 4")) == hash(Expression.parse("= 4.0"))
     assert Expression.parse("a") != Expression.parse("b")
     with pytest.raises(AttributeError):
-        Expression.parse("a").text = "b"
+        Expression.parse("a").text = "b"  # type: ignore[misc]  # that it cannot is the point

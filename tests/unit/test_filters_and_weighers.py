@@ -37,11 +37,11 @@ class Weighed:
 
 
 class OnlyExamine(Filter):
-    def examine(self, host, request):
+    def examine(self, host: Any, request: Any) -> Any:
         return PASSED if host == request else Verdict.rejected("another")
 
 
-def test_everything_follows_from_examine():
+def test_everything_follows_from_examine() -> None:
     plugin = OnlyExamine()
     assert plugin.host_passes(1, 1)
     assert list(plugin.filter_all(iter([1, 2, 1]), 1)) == [1, 1]
@@ -53,11 +53,11 @@ class Length(Weigher):
     minval = 2.0
     maxval = 4.0
 
-    def _weigh_object(self, host, request):
+    def _weigh_object(self, host: Any, request: Any) -> Any:
         return float(len(host))
 
 
-def test_weights_are_clamped():
+def test_weights_are_clamped() -> None:
     assert Length().weigh_objects([Weighed("a"), Weighed("abc"), Weighed("abcde")], None) == [
         2,
         3,
@@ -83,7 +83,7 @@ def test_weights_are_clamped():
         ({"disk_gb_used": 200}, ["disk_allocation_ratio = 3"], ""),
     ],
 )
-def test_capacity(configured, fields, lines, reason):
+def test_capacity(configured: Any, fields: Any, lines: Any, reason: Any) -> None:
     plugin = CapacityFilter(configured(*lines))
     verdict = plugin.examine(state(**fields), Request(FLAVOR))
     assert reason in verdict.reason
@@ -93,7 +93,7 @@ def test_capacity(configured, fields, lines, reason):
         assert "the host" not in verdict.cause
 
 
-def test_capacity_of_hosts_that_say_nothing(conf):
+def test_capacity_of_hosts_that_say_nothing(conf: Any) -> None:
     assert not CapacityFilter(conf).host_passes(object(), Request(FLAVOR))
     assert CapacityFilter(conf).host_passes(object(), object())
 
@@ -107,7 +107,7 @@ def test_capacity_of_hosts_that_say_nothing(conf):
         ("anti-affinity", {"x"}, ""),
     ],
 )
-def test_affinity(policy, hosts, reason):
+def test_affinity(policy: Any, hosts: Any, reason: Any) -> None:
     group = ServerGroup("g", Policy(policy), hosts=frozenset(hosts))
     assert ServerGroupAffinityFilter().examine(state(), Request(FLAVOR, group)).reason == reason
     assert ServerGroupAffinityFilter().examine(state(), Request(FLAVOR))
@@ -124,7 +124,7 @@ def test_affinity(policy, hosts, reason):
         ("affinity", {"a"}, {}, ""),
     ],
 )
-def test_anti_affinity(policy, members, rules, reason):
+def test_anti_affinity(policy: Any, members: Any, rules: Any, reason: Any) -> None:
     group = ServerGroup("g", Policy(policy), rules, frozenset(members))
     here = state(instances=dict.fromkeys(["a", "b", "me", "stranger"]))
     verdict = ServerGroupAntiAffinityFilter().examine(here, Request(FLAVOR, group, "me"))
@@ -132,14 +132,14 @@ def test_anti_affinity(policy, members, rules, reason):
     assert verdict.passed is (reason == "")
 
 
-def test_ram_weigher(configured):
+def test_ram_weigher(configured: Any) -> None:
     weigher = RAMWeigher(configured("ram_weight_multiplier = -2"))
     hosts = [Weighed(state(ram_mb_used=used)) for used in (0, 1000, 5000)]
     assert weigher.weigh_objects(hosts, None) == [4096, 3096, 0]
     assert weigher.weight_multiplier(state()) == -2
 
 
-def test_multipliers_of_aggregates(conf, caplog):
+def test_multipliers_of_aggregates(conf: Any, caplog: Any) -> None:
     weigher = RAMWeigher(conf)
 
     def multiplier(*stated: str) -> float:
@@ -161,7 +161,7 @@ def test_multipliers_of_aggregates(conf, caplog):
     ]
 
 
-def test_multipliers_change_at_run_time(tmp_path):
+def test_multipliers_change_at_run_time(tmp_path: Any) -> None:
     path = tmp_path / "steelyard.conf"
     path.write_text("[steelyard]\nram_weight_multiplier = 2.0\n")
     conf = cfg.ConfigOpts()
@@ -178,6 +178,8 @@ def test_multipliers_change_at_run_time(tmp_path):
     ("plugin", "option"),
     [(RAMWeigher, "ram_weight_multiplier"), (CapacityFilter, "cpu_allocation_ratio")],
 )
-def test_a_bad_number_stops_the_start(configured, plugin, option, value):
+def test_a_bad_number_stops_the_start(
+    configured: Any, plugin: Any, option: Any, value: Any
+) -> None:
     with pytest.raises(cfg.ConfigFileValueError, match=option):
         plugin(configured(f"{option} = {value}"))

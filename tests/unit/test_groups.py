@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from steelyard.errors import InvalidServerGroup, PolicyNotSupported
@@ -11,13 +13,13 @@ NEEDED = {
 }
 
 
-def test_the_policies():
+def test_the_policies() -> None:
     assert set(NEEDED) == set(Policy)
     assert Policy.parse("affinity") is Policy.AFFINITY
 
 
 @pytest.mark.parametrize("text", ["", "Affinity", "soft", "legacy"])
-def test_an_unknown_policy_is_refused_and_the_known_ones_are_named(text):
+def test_an_unknown_policy_is_refused_and_the_known_ones_are_named(text: Any) -> None:
     with pytest.raises(InvalidServerGroup) as caught:
         Policy.parse(text)
     assert repr(text) in str(caught.value)
@@ -26,7 +28,7 @@ def test_an_unknown_policy_is_refused_and_the_known_ones_are_named(text):
 
 
 @pytest.mark.parametrize("policy", NEEDED)
-def test_a_policy_needs_its_plugin(policy):
+def test_a_policy_needs_its_plugin(policy: Any) -> None:
     kind, name = NEEDED[policy]
     group = ServerGroup("g", Policy(policy))
     everything = [needed for _, needed in NEEDED.values()]
@@ -38,7 +40,7 @@ def test_a_policy_needs_its_plugin(policy):
     assert f"add it to enabled_{kind}s" in str(caught.value)
 
 
-def test_a_member_joins_with_its_host():
+def test_a_member_joins_with_its_host() -> None:
     group = ServerGroup("g", Policy.AFFINITY).with_member("u1", "h1").with_member("u2", "h1")
     assert group.members == {"u1", "u2"}
     assert group.hosts == {"h1"}

@@ -10,7 +10,7 @@ import pytest
 @pytest.mark.skipif(
     "STEELYARD_LOWEST" not in os.environ, reason="runs where the lowest versions are installed"
 )
-def test_what_is_installed_is_the_lowest_declared():
+def test_what_is_installed_is_the_lowest_declared() -> None:
     declared = [
         re.fullmatch(r"([\w.]+)>=([\w.]+)(; extra == .cli.)?", requirement)
         for requirement in importlib.metadata.requires("steelyard") or ()

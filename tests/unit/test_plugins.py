@@ -1,4 +1,5 @@
 import importlib.metadata
+from typing import Any
 
 import pytest
 
@@ -7,14 +8,14 @@ from steelyard.errors import PluginError
 from steelyard.filters.capacity import CapacityFilter
 
 
-def test_plugins_are_loaded_by_name_in_the_order_given(conf):
+def test_plugins_are_loaded_by_name_in_the_order_given(conf: Any) -> None:
     names = ["CapacityFilter", "AggregateInstanceTypeFilter"]
     found = plugins.load(plugins.FILTERS, names, conf)
     assert list(found) == names
     assert isinstance(found["CapacityFilter"], CapacityFilter)
 
 
-def test_what_is_installed_says_where_it_comes_from():
+def test_what_is_installed_says_where_it_comes_from() -> None:
     version = importlib.metadata.version("steelyard")
     assert plugins.Installed(plugins.WEIGHERS, "RAMWeigher", f"steelyard {version}") in (
         plugins.installed(plugins.WEIGHERS)
@@ -22,12 +23,12 @@ def test_what_is_installed_says_where_it_comes_from():
     assert plugins.installed("steelyard.nothing") == []
 
 
-def test_a_name_that_nobody_provides():
+def test_a_name_that_nobody_provides() -> None:
     with pytest.raises(PluginError) as caught:
         plugins.load_classes(plugins.WEIGHERS, ["RAMWeigher", "Nothing"])
     assert str(caught.value).startswith("there is no weigher 'Nothing'; installed are RAMWeigher (")
 
 
-def test_a_group_in_which_nothing_is_installed():
+def test_a_group_in_which_nothing_is_installed() -> None:
     with pytest.raises(PluginError, match="none at all"):
         plugins.load_classes("steelyard.nothing", ["Nothing"])

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from oslo_config import cfg
 
@@ -27,36 +29,38 @@ def cloud(**metadata: dict[str, str]) -> Cloud:
     )
 
 
-def hosts_of(scheduler: FilterScheduler, flavor: str, group: str | None = None, count: int = 1):
+def hosts_of(
+    scheduler: FilterScheduler, flavor: str, group: str | None = None, count: int = 1
+) -> Any:
     selection = scheduler.select(scheduler.request(flavor, group), count)
     return [server.host for server in selection.servers]
 
 
 @pytest.fixture
-def scheduler(conf):
+def scheduler(conf: Any) -> Any:
     return FilterScheduler(cloud(), conf)
 
 
-def test_plain_requests_spread_by_free_ram(scheduler):
+def test_plain_requests_spread_by_free_ram(scheduler: Any) -> None:
     assert hosts_of(scheduler, "small", count=6) == ["b", "b", "b", "b", "a", "b"]
 
 
-def test_stacking_with_a_negative_multiplier(configured):
+def test_stacking_with_a_negative_multiplier(configured: Any) -> None:
     scheduler = FilterScheduler(cloud(), configured("ram_weight_multiplier = -1"))
     assert hosts_of(scheduler, "small", count=3) == ["c", "c", "a"]
 
 
-def test_an_aggregate_overrides_the_multiplier(conf):
+def test_an_aggregate_overrides_the_multiplier(conf: Any) -> None:
     found = cloud(b={"ram_weight_multiplier": "-1"})
     assert hosts_of(FilterScheduler(found, conf), "small") == ["a"]
 
 
-def test_without_weighers_the_order_of_the_cloud_decides(configured):
+def test_without_weighers_the_order_of_the_cloud_decides(configured: Any) -> None:
     scheduler = FilterScheduler(cloud(), configured("enabled_weighers ="))
     assert hosts_of(scheduler, "small", count=5) == ["a", "a", "a", "a", "b"]
 
 
-def test_groups(scheduler):
+def test_groups(scheduler: Any) -> None:
     assert sorted(hosts_of(scheduler, "small", "apart", 3)) == ["a", "b", "c"]
     assert hosts_of(scheduler, "small", "together", 3) == ["b", "b", "b"]
     with pytest.raises(NoValidHost) as caught:
@@ -69,7 +73,7 @@ def test_groups(scheduler):
         hosts_of(scheduler, "small", "softly")
 
 
-def test_nothing_changes_until_it_is_committed(scheduler):
+def test_nothing_changes_until_it_is_committed(scheduler: Any) -> None:
     before = scheduler.cloud
     selection = scheduler.select(scheduler.request("small", "apart"), 2)
     with pytest.raises(NoValidHost):
@@ -84,14 +88,14 @@ def test_nothing_changes_until_it_is_committed(scheduler):
         scheduler.commit(selection)
 
 
-def test_names_of_servers_are_free_ones(scheduler):
+def test_names_of_servers_are_free_ones(scheduler: Any) -> None:
     for number in (1, 2):
         selection = scheduler.select(scheduler.request("small"))
         assert selection.servers[0].name == f"small-{number}"
         scheduler.commit(selection)
 
 
-def test_a_decision_explains_itself(conf):
+def test_a_decision_explains_itself(conf: Any) -> None:
     found = cloud(a={"ssd": "nvme"}, b={"ssd": "sata"}, c={"ssd": "nvme"})
     scheduler = FilterScheduler(found, conf)
     (decision,) = scheduler.select(scheduler.request("nvme")).decisions
@@ -114,7 +118,7 @@ def test_a_decision_explains_itself(conf):
     assert decision.considered == 3
 
 
-def test_a_failure_counts_its_causes_most_frequent_first(conf):
+def test_a_failure_counts_its_causes_most_frequent_first(conf: Any) -> None:
     found = cloud(a={"ssd": "nvme"}, b={"ssd": "sata"}, c={"ssd": "sata"})
     scheduler = FilterScheduler(found, conf)
     with pytest.raises(NoValidHost) as caught:
@@ -130,25 +134,25 @@ def test_a_failure_counts_its_causes_most_frequent_first(conf):
 
 
 @pytest.mark.parametrize("count", [0, -1])
-def test_a_request_is_for_at_least_one_server(scheduler, count):
+def test_a_request_is_for_at_least_one_server(scheduler: Any, count: Any) -> None:
     with pytest.raises(BadRequest, match=f"at least 1, not {count}"):
         scheduler.select(scheduler.request("small"), count)
 
 
-def test_unknown_names(scheduler):
+def test_unknown_names(scheduler: Any) -> None:
     with pytest.raises(NotFound, match="there is no flavor 'smal'; did you mean 'small'"):
         scheduler.request("smal")
     with pytest.raises(NotFound, match="there is no server group 'aprt'; did you mean 'apart'"):
         scheduler.request("small", "aprt")
 
 
-def test_an_empty_cloud(conf):
+def test_an_empty_cloud(conf: Any) -> None:
     scheduler = FilterScheduler(Cloud({}, flavors={"small": Flavor("small", 1, 1, 1)}), conf)
     with pytest.raises(NoValidHost, match="of 0 hosts none fits"):
         scheduler.select(scheduler.request("small"))
 
 
-def test_a_seed_makes_random_choices_repeatable(configured):
+def test_a_seed_makes_random_choices_repeatable(configured: Any) -> None:
     lines = ("host_subset_size = 3", "seed = 7")
     runs = []
     for _ in range(2):
@@ -158,7 +162,7 @@ def test_a_seed_makes_random_choices_repeatable(configured):
     assert {server.host for server in runs[0]} > {"b"}
 
 
-def test_filters_run_in_the_order_of_the_option(configured):
+def test_filters_run_in_the_order_of_the_option(configured: Any) -> None:
     conf = configured("enabled_filters = AggregateInstanceTypeFilter, CapacityFilter")
     scheduler = FilterScheduler(cloud(), conf)
     assert list(scheduler.filters) == ["AggregateInstanceTypeFilter", "CapacityFilter"]
@@ -166,7 +170,7 @@ def test_filters_run_in_the_order_of_the_option(configured):
         scheduler.select(scheduler.request("small", "together"))
 
 
-def test_an_unknown_plugin_is_an_error_with_a_list(configured):
+def test_an_unknown_plugin_is_an_error_with_a_list(configured: Any) -> None:
     with pytest.raises(
         PluginError,
         match=r"no filter 'NoFilter'; installed are Aggregate.*CapacityFilter \(steelyard",
@@ -174,12 +178,12 @@ def test_an_unknown_plugin_is_an_error_with_a_list(configured):
         FilterScheduler(cloud(), configured("enabled_filters = NoFilter"))
 
 
-def test_a_bad_option_stops_the_start(configured):
+def test_a_bad_option_stops_the_start(configured: Any) -> None:
     with pytest.raises(cfg.ConfigFileValueError, match="ram_weight_multiplier"):
         FilterScheduler(cloud(), configured("ram_weight_multiplier = nan"))
 
 
-def test_the_global_configuration_is_the_default():
+def test_the_global_configuration_is_the_default() -> None:
     assert FilterScheduler(cloud()).filters.keys() == set(cfg.CONF[options.GROUP].enabled_filters)
 
 
@@ -195,5 +199,5 @@ def test_the_global_configuration_is_the_default():
         ([-3.0, 0.0], None, None, [0.0, 1.0]),
     ],
 )
-def test_normalising(weights, least, most, normalised):
+def test_normalising(weights: Any, least: Any, most: Any, normalised: Any) -> None:
     assert normalise(weights, least, most) == normalised

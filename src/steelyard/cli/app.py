@@ -70,24 +70,30 @@ class Listing(lister.Lister):
         try:
             return super().run(parsed_args)
         except NoValidHost as error:
-            return self._end(error, NO_VALID_HOST)
+            return self.end(error, NO_VALID_HOST)
         except (errors.SteelyardError, cfg.Error) as error:
-            return self._end(error, USERS_MISTAKE)
+            return self.end(error, USERS_MISTAKE)
+
+    def produce_output(self, parsed_args: Any, column_names: Any, data: Any) -> int:
+        try:
+            return super().produce_output(parsed_args, column_names, data)
+        except ValueError as error:  # how cliff says that it knows no such column
+            raise errors.BadRequest(str(error)) from error
 
     def configuration(self, overrides: Sequence[tuple[str, Any]] = ()) -> cfg.ConfigOpts:
         """The options from the files that the command line names, and from it directly."""
         conf = cfg.ConfigOpts()
-        conf(
-            [],
-            project="steelyard",
-            default_config_files=self.app.options.config_file,
-            default_config_dirs=[],
-        )
+        files = self.app.options.config_file
+        try:
+            conf([], project="steelyard", default_config_files=files, default_config_dirs=[])
+        except OSError as error:
+            raise errors.BadRequest(f"{error.filename}: {error.strerror}") from error
         options.register(conf)
         for name, value in overrides:
             conf.set_override(name, value, group=options.GROUP)
         return conf
 
-    def _end(self, error: Exception, status: int) -> int:
+    def end(self, error: Exception, status: int) -> int:
+        self.app.stdout.flush()  # what was listed comes before what is said of it
         self.app.stderr.write(f"steelyard: {error}\n")
         return status

@@ -21,8 +21,7 @@ class Explain(RequestListing):
         status = super().run(parsed_args)
         if self._decision is None or self._decision.server is not None:
             return status
-        self.app.stderr.write(f"steelyard: {NoValidHost([self._decision], 1)}\n")
-        return NO_VALID_HOST
+        return self.end(NoValidHost([self._decision], 1), NO_VALID_HOST)
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
         scheduler = self.scheduler(parsed_args)

@@ -20,6 +20,9 @@ class Plugins(Listing):
             (plugins.FILTERS, options.enabled_filters),
             (plugins.WEIGHERS, options.enabled_weighers),
         ):
+            installed = plugins.installed(group)
+            missing = set(enabled) - {plugin.name for plugin in installed}
+            installed += [plugins.Installed(group, name, "not installed") for name in missing]
             rows += [
                 (
                     plugin.kind,
@@ -27,6 +30,6 @@ class Plugins(Listing):
                     enabled.index(plugin.name) + 1 if plugin.name in enabled else "no",
                     plugin.distribution,
                 )
-                for plugin in plugins.installed(group)
+                for plugin in sorted(installed)
             ]
         return ("Kind", "Name", "Enabled", "Distribution"), rows

@@ -83,8 +83,8 @@ def _parse_yaml(file: IO[str]) -> Any:
     except yaml.MarkedYAMLError as error:
         said = f"{error.context} {error.problem}"
         hint = ""
-        if any(word in said for word in ("alias", "anchor", "tag")):
-            hint = "; put quotes around a value that begins with *, & or !"
+        if any(word in said for word in ("alias", "anchor", "tag", "block scalar")):
+            hint = "; put quotes around a value that begins with *, &, !, > or |"
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise _Mistake(f"is not YAML: {error.problem}{hint}", line=line) from error
     except yaml.YAMLError as error:
@@ -140,6 +140,8 @@ def _loader(yaml: Any) -> type[Any]:
 
 
 def _cloud(data: Any) -> Cloud:
+    if data is None:
+        raise _Mistake("the file is empty; it has at least a mapping 'hosts'")
     sections = _fields(
         data,
         (),
