@@ -1,7 +1,14 @@
 from typing import Any
 
+import hypothesis
 import pytest
 from oslo_config import cfg
+
+# How long an example takes says something about the machine, not about the law.
+hypothesis.settings.register_profile(
+    "steelyard", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("steelyard")
 
 
 @pytest.fixture
