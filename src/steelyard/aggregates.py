@@ -12,9 +12,11 @@ host are those of its aggregates or-ed together, and they decide.
 import dataclasses
 import fnmatch
 import functools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from steelyard.attributes import read
 from steelyard.expressions import ABSENT, Expression
 from steelyard.verdict import PASSED, Verdict
 
@@ -85,23 +87,47 @@ class ForcedTerms:
 
     @classmethod
     def parse(cls, metadata: Content, ignored_keys: tuple[str, ...]) -> "ForcedTerms":
-        terms = cls({}, {})
-        for written, text in sorted(metadata):
-            key = written.removeprefix(SCOPE)
-            if key == FORCE_KEY:
-                continue
-            expression = Expression.parse_list(text)
-            terms.offers.setdefault(key, []).append(expression)
-            if not any(fnmatch.fnmatchcase(written, pattern) for pattern in ignored_keys):
-                terms.conditions.setdefault(key, []).append(expression)
-        return terms
+        """The terms; kept under their content, for the next flavor."""
+        return _forced_terms(metadata, ignored_keys)
+
+    @property
+    def faults(self) -> list[tuple[str, str]]:
+        """Each key whose value is malformed, and how."""
+        return [
+            (key, fault)
+            for key, expressions in self.offers.items()
+            for expression in expressions
+            for fault in expression.faults
+        ]
+
+
+@functools.lru_cache(maxsize=1024)
+def _forced_terms(metadata: Content, ignored_keys: tuple[str, ...]) -> ForcedTerms:
+    terms = ForcedTerms({}, {})
+    for written, text in sorted(metadata):
+        key = written.removeprefix(SCOPE)
+        if key == FORCE_KEY:
+            continue
+        expression = Expression.parse_list(text)
+        terms.offers.setdefault(key, []).append(expression)
+        if not any(fnmatch.fnmatchcase(written, pattern) for pattern in ignored_keys):
+            terms.conditions.setdefault(key, []).append(expression)
+    return terms
+
+
+class _Said(NamedTuple):
+    """What one aggregate says, as text."""
+
+    name: str
+    metadata: dict[str, str]
 
 
 class Judge:
     """One flavor's extra specs, ready to be held against the aggregates of many hosts.
 
     ``ignored_keys`` are patterns of keys that forced aggregates do not demand. ``warn`` is told
-    about every malformed value, as often as it is met.
+    about every malformed value, as often as it is met. ``only_text`` is False once metadata has
+    had a value that was no text.
     """
 
     def __init__(
@@ -112,6 +138,7 @@ class Judge:
     ) -> None:
         self._ignored_keys = ignored_keys
         self._warn = warn
+        self.only_text = True
         self._demands = [
             Demand.parse(key, text)
             for key, text in sorted(extra_specs)
@@ -134,18 +161,21 @@ class Judge:
         ]
         self._forced_bits = functools.lru_cache(maxsize=1024)(self._compute_forced_bits)
 
-    def bits(self, metadata: Metadata) -> int:
+    def bits(self, metadata: Metadata, aggregate: object = None) -> int:
         """What an aggregate with this metadata contributes to the verdict on its hosts."""
-        if FORCE_KEY in metadata and self._is_forced(metadata):
-            return self._forced_bits(content(metadata))
+        if FORCE_KEY in metadata and self._is_forced(metadata, aggregate):
+            return self._bits_of_forced(metadata, aggregate)
         bits = 0
         try:
             for key, literal_bits in self._literal_bits:
                 text = metadata.get(key)
                 if text is not None:
                     bits |= literal_bits[text]
+                    if type(text) is not str:
+                        self.only_text = False
         except TypeError:  # a value that is no text and cannot be hashed either
-            return self.bits(texts(metadata))
+            self.only_text = False
+            return self.bits(texts(metadata), aggregate)
         return bits
 
     def passes(self, bits: int) -> bool:
@@ -155,23 +185,32 @@ class Judge:
 
     def examine(self, aggregates: Sequence[tuple[str, Metadata]]) -> Verdict:
         """The verdict on a host in these aggregates, each given by name and metadata."""
-        bits = 0
-        for _, metadata in aggregates:
-            bits |= self.bits(metadata)
-        if self.passes(bits):
-            return PASSED
         named = sorted((name, sorted(texts(metadata).items())) for name, metadata in aggregates)
-        return next(self._rejections(bits, [(name, dict(items)) for name, items in named]))
+        said = [_Said(name, dict(items)) for name, items in named]
+        bits = functools.reduce(operator.or_, (self.bits(each.metadata, each) for each in said), 0)
+        return PASSED if self.passes(bits) else next(self._rejections(bits, said))
 
-    def _is_forced(self, metadata: Metadata) -> bool:
-        text = str(metadata[FORCE_KEY])
-        forced = flag(text)
-        if forced is None and metadata[FORCE_KEY] is not None:
+    def _is_forced(self, metadata: Metadata, aggregate: object) -> bool:
+        value = metadata[FORCE_KEY]
+        if not isinstance(value, str):
+            self.only_text = False
+        forced = flag(str(value))
+        if forced is None and value is not None:
             self._warn(
-                f"aggregate metadata {FORCE_KEY!r} is {text!r} and not understood, so the "
-                f"aggregate is not forced; write 'true' or 'false'"
+                f"{_called(aggregate)} has {FORCE_KEY!r} = {str(value)!r}, which is not "
+                f"understood, so it is not forced; write 'true' or 'false'"
             )
         return bool(forced)
+
+    def _bits_of_forced(self, metadata: Metadata, aggregate: object) -> int:
+        said = content(metadata)
+        if any(not isinstance(value, str) for value in metadata.values()):
+            self.only_text = False
+        for key, fault in ForcedTerms.parse(said, self._ignored_keys).faults:
+            self._warn(
+                f"{_called(aggregate)} is forced, and its {key!r} cannot be satisfied: {fault}"
+            )
+        return self._forced_bits(said)
 
     def _compute_forced_bits(self, metadata: Content) -> int:
         terms = ForcedTerms.parse(metadata, self._ignored_keys)
@@ -181,11 +220,7 @@ class Judge:
             if offers:
                 bits |= any(map(demand.expression.meets, offers)) << i
                 bits |= demand.barred_by(offers) << self._count + i
-        for key, expressions in terms.offers.items():
-            for fault in (fault for expression in expressions for fault in expression.faults):
-                self._warn(f"forced aggregate's metadata {key!r} cannot be satisfied: {fault}")
-        objects = any(self._objections(terms))
-        return bits | objects << 2 * self._count
+        return bits | any(self._objections(terms)) << 2 * self._count
 
     def _objections(
         self, terms: ForcedTerms
@@ -200,9 +235,7 @@ class Judge:
                     if not condition.compatible(expression):
                         yield key, condition, expression
 
-    def _rejections(
-        self, bits: int, aggregates: list[tuple[str, dict[str, str]]]
-    ) -> Iterator[Verdict]:
+    def _rejections(self, bits: int, aggregates: list[_Said]) -> Iterator[Verdict]:
         spared = self._lenient & ~(bits >> self._count)
         for i, demand in enumerate(self._demands):
             if not (bits | spared) >> i & 1:
@@ -213,7 +246,7 @@ class Judge:
                 for key, condition, expression in self._objections(terms):
                     yield _objected(name, key, condition, expression)
 
-    def _unmet(self, demand: Demand, aggregates: list[tuple[str, dict[str, str]]]) -> Verdict:
+    def _unmet(self, demand: Demand, aggregates: list[_Said]) -> Verdict:
         if demand.expression.faults:
             return Verdict.rejected(
                 f"key {demand.key!r}: flavor's value is malformed: {demand.expression.faults[0]}"
@@ -223,18 +256,12 @@ class Judge:
         offers = list(self._offers(demand.key, aggregates))
         if not offers:
             return Verdict.rejected(f"{wanted}, no aggregate of the host has the key")
-        doubt = "".join(
-            sorted({_undecided(demand.expression, expression) for _, expression in offers})
-        )
-        offered = [f"aggregate {name!r} offers {str(offer)!r}" for name, offer in offers]
-        values = sorted({repr(str(offer)) for _, offer in offers})
+        offered = [_offered(name, offer, demand.expression) for name, offer in offers]
         return Verdict.rejected(
-            f"{wanted}, {_listed(offered)}{doubt}", f"{wanted}, offered {_listed(values)}{doubt}"
+            f"{wanted}, {_listed(offered)}", f"{wanted}, other values are offered"
         )
 
-    def _offers(
-        self, key: str, aggregates: list[tuple[str, dict[str, str]]]
-    ) -> Iterable[tuple[str, Expression]]:
+    def _offers(self, key: str, aggregates: list[_Said]) -> Iterable[tuple[str, Expression]]:
         for name, metadata in aggregates:
             if flag(metadata.get(FORCE_KEY, "")):
                 terms = ForcedTerms.parse(content(metadata), self._ignored_keys)
@@ -286,6 +313,17 @@ def _objected(name: str, key: str, condition: Expression, expression: Expression
         f"key {key!r}: forced aggregate {name!r} {wants}",
         f"key {key!r}: forced aggregate {wants}",
     )
+
+
+def _called(aggregate: object) -> str:
+    name = read(aggregate, "name")
+    return "an aggregate" if name is None else f"aggregate {str(name)!r}"
+
+
+def _offered(name: str, offer: Expression, wanted: Expression) -> str:
+    if offer.faults:
+        return f"aggregate {name!r} offers nothing, its value is malformed: {offer.faults[0]}"
+    return f"aggregate {name!r} offers {str(offer)!r}{_undecided(wanted, offer)}"
 
 
 def _undecided(one: Expression, other: Expression) -> str:

@@ -12,12 +12,24 @@ from oslo_config import cfg, types
 GROUP = "steelyard"
 
 
-class FiniteFloat(types.Float):  # type: ignore[misc, unused-ignore]  # untyped before oslo.config 10
-    """A number that is neither infinite nor NaN, both of which Float lets through."""
+class Count(types.Integer):
+    """A whole number that is given, which Integer lets be left empty."""
 
     def __call__(self, value: Any) -> Any:
         number = super().__call__(value)
-        if number is not None and not math.isfinite(number):
+        if number is None:
+            raise ValueError("it is empty; write a whole number")
+        return number
+
+
+class FiniteFloat(types.Float):  # type: ignore[misc, unused-ignore]  # untyped before oslo.config 10
+    """A number that is neither infinite nor NaN nor left empty, all of which Float lets through."""
+
+    def __call__(self, value: Any) -> Any:
+        number = super().__call__(value)
+        if number is None:
+            raise ValueError("it is empty; write a number")
+        if not math.isfinite(number):
             raise ValueError(f"{value!r} is not a finite number")
         return number
 
@@ -106,10 +118,10 @@ to 1, multiplied by the weigher's multiplier and added up; the greatest sum wins
 ``steelyard plugins`` lists as a weigher can stand here.
 """,
     ),
-    cfg.IntOpt(
+    cfg.Opt(
         "host_subset_size",
+        type=Count(min=1),
         default=1,
-        min=1,
         help="""
 From how many of the best hosts the embedded scheduler picks one at random.
 

@@ -50,8 +50,14 @@ _TEXTUAL: dict[str, Callable[[str], StringSet]] = {
     "<in>": lambda word: Containing(frozenset({word})),
 }
 _ALL_IN = "<all-in>"
-# Longest first, so that '>=4' is taken for '>=' without its space and not for '>'.
-_OPERATORS = sorted([*_NUMERIC, *_TEXTUAL, _ALL_IN, OR], key=len, reverse=True)
+_OPERATORS = (*_NUMERIC, *_TEXTUAL, _ALL_IN, OR)
+# What looks like the beginning of an operation, whether or not it is one.
+_LIKE_OPERATOR = re.compile(r"<(?:or|in|all-in)>|s?[<>=!]+", re.IGNORECASE)
+
+_STANDS_ALONE = (
+    f"stands alone, with nothing before or behind it; write {FORBIDDEN!r} for a key that must "
+    f"not be there, {OPTIONAL!r} among others for one that may be absent"
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,7 +71,6 @@ class Expression:
     text: str = dataclasses.field(compare=False)
     admits_absence: bool
     alternatives: frozenset[StringSet]
-    exclusive: bool = dataclasses.field(compare=False, default=False)
     notes: tuple[str, ...] = dataclasses.field(compare=False, default=())
     faults: tuple[str, ...] = dataclasses.field(compare=False, default=())
 
@@ -134,7 +139,10 @@ def _parse(text: str) -> Expression:
 
 @functools.lru_cache(maxsize=4096)
 def _parse_list(text: str) -> Expression:
-    return _union(text.strip(), [_parse(part) for part in text.split(",")], "between commas")
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 1 and FORBIDDEN in parts:
+        return _malformed(text.strip(), f"{FORBIDDEN!r} {_STANDS_ALONE}")
+    return _union(text.strip(), [_parse(part) for part in parts])
 
 
 def _junction(text: str) -> Expression:
@@ -144,28 +152,23 @@ def _junction(text: str) -> Expression:
         parts.pop()
     if not all(parts):
         return _malformed(text, f"{OR!r} has nothing behind it; write '{OR} a {OR} b'")
-    union = _union(text, [_alternative(part) for part in parts], "in a junction")
+    if FORBIDDEN in parts:
+        return _malformed(text, f"{FORBIDDEN!r} {_STANDS_ALONE}")
+    union = _union(text, [_alternative(part) for part in parts])
     if not trailing or union.faults:
         return union
     note = f"{text!r}: the last {OR!r} has nothing behind it and is ignored; leave it out"
     return dataclasses.replace(union, notes=(*union.notes, note))
 
 
-def _union(text: str, parts: list[Expression], where: str) -> Expression:
+def _union(text: str, parts: list[Expression]) -> Expression:
     faults = tuple(fault for part in parts for fault in part.faults)
-    exclusive = any(part.exclusive for part in parts)
-    if exclusive and len(parts) > 1:
-        faults += (
-            f"{text!r}: {FORBIDDEN!r} excludes every value and cannot stand beside another "
-            f"{where}; write {FORBIDDEN!r} alone, or {OPTIONAL!r} for a key that may be absent",
-        )
     if faults:
         return Expression(text, False, frozenset(), faults=faults)
     return Expression(
         text,
         any(part.admits_absence for part in parts),
         frozenset().union(*(part.alternatives for part in parts)),
-        exclusive=exclusive,
         notes=tuple(note for part in parts for note in part.notes),
     )
 
@@ -175,7 +178,7 @@ def _alternative(text: str) -> Expression:
     if text == ANY:
         return Expression(text, False, frozenset({Anything()}))
     if text in (OPTIONAL, FORBIDDEN):
-        return Expression(text, True, frozenset(), exclusive=text == FORBIDDEN)
+        return Expression(text, True, frozenset())
     operator, *operands = text.split() or [""]
     if operator == _ALL_IN and operands:
         return Expression(text, False, frozenset({Containing(frozenset(operands))}))
@@ -219,16 +222,21 @@ def _textual_twin(operator: str) -> str:
 
 def _doubts(text: str) -> Iterable[str]:
     """Notes on a literal that was perhaps meant to be something else."""
-    operator = next(filter(text.startswith, _OPERATORS), None)
-    if operator is not None:
-        yield (
-            f"{text!r} is taken literally; if {operator!r} was meant to be an operator, "
-            f"put a space behind it"
-        )
-    elif text.startswith(FORBIDDEN):
+    beginning = _LIKE_OPERATOR.match(text)
+    if beginning and beginning[0] == FORBIDDEN:
         yield (
             f"{text!r} is taken literally; {FORBIDDEN!r} takes no value: to exclude one, "
             f"write 's!= {text[1:].strip()}'"
+        )
+    elif beginning and beginning[0] in _OPERATORS:
+        yield (
+            f"{text!r} is taken literally; if {beginning[0]!r} was meant to be an operator, "
+            f"put a space behind it"
+        )
+    elif beginning:
+        yield (
+            f"{text!r} is taken literally, for {beginning[0]!r} is no operator; the operators "
+            f"are {', '.join(_OPERATORS)}"
         )
     elif OR in text.split():
         yield f"{text!r} is taken literally; a junction begins with {OR!r}: write '{OR} {text}'"

@@ -60,6 +60,7 @@ def runtime_closure() -> set[str]:
         "from steelyard.expressions import Expression",
         "import steelyard.filters.aggregate_instance_type, steelyard.weighers.ram",
         "import steelyard.plugins, steelyard.scheduler, steelyard.conf, steelyard.groups",
+        "import steelyard.filters.affinity, steelyard.filters.capacity",
     ],
 )
 def test_importing_pulls_in_nothing_else_and_does_nothing(code: str) -> None:
@@ -72,6 +73,18 @@ def test_importing_pulls_in_nothing_else_and_does_nothing(code: str) -> None:
     assert "steelyard" in report["modules"]
     # Modules that start with every interpreter of an editable or instrumented environment.
     assert found - runtime_closure() <= {"coverage", "distutils-precedence", "setuptools"}
+    assert report["done"] == []
+    assert "steelyard" not in report["groups"]
+
+
+def test_no_module_does_anything_when_it_is_imported() -> None:
+    code = """
+import importlib, pkgutil, steelyard
+for module in pkgutil.walk_packages(steelyard.__path__, "steelyard."):
+    importlib.import_module(module.name)
+"""
+    report = json.loads(run(WATCH + code + REPORT))
+    assert {"steelyard.cli.app", "steelyard.scheduler.cloud_file"} <= set(report["modules"])
     assert report["done"] == []
     assert "steelyard" not in report["groups"]
 

@@ -49,7 +49,7 @@ def test_they_are_listed_with_their_distribution(steelyard: Any) -> None:
     _, out, _ = steelyard("enabled_filters = NameFilter", "plugins", "-f", "json")
     found = {(row["Name"], row["Distribution"]): row["Enabled"] for row in json.loads(out)}
     assert found["NameFilter", "weekend-plugins 1.2.3"] == 1
-    assert found["NameWeigher", "weekend-plugins 1.2.3"] == "no"
+    assert found["NameWeigher", "weekend-plugins 1.2.3"] is None
 
 
 def test_they_decide(steelyard: Any) -> None:

@@ -1,3 +1,4 @@
+import concurrent.futures
 import dataclasses
 import itertools
 import logging
@@ -6,6 +7,7 @@ from typing import Any
 import pytest
 from clouds import Aggregate, Flavor, Host, Request, host, request
 
+from steelyard.aggregates import Judge
 from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
 
 
@@ -95,6 +97,67 @@ def test_aggregates_that_are_equal_but_differ_are_told_apart(plugin: Any, kind: 
     hosts = [Host([kind("x", {"ssd": value})]) for value in ("nvme", "sata", "nvme")]
     for _ in range(2):
         assert list(plugin.filter_all(hosts, request(ssd="nvme"))) == [hosts[0], hosts[2]]
+
+
+def test_what_changes_while_it_is_judged_is_noticed_next_time(
+    plugin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = [host({"ssd": "nvme"}), host({"ssd": "nvme"})]
+    asked, judged = request(ssd="nvme"), Judge.bits
+
+    def meddle(judge: Judge, metadata: Any, aggregate: Any = None) -> int:
+        bits = judged(judge, metadata, aggregate)
+        aggregate.metadata["ssd"] = "sata"
+        return bits
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Judge, "bits", meddle)
+        assert list(plugin.filter_all(hosts, asked)) == hosts
+    assert list(plugin.filter_all(hosts, asked)) == []
+
+
+def test_threads_that_change_metadata_leave_no_stale_verdict(plugin: Any) -> None:
+    hosts = [host({"ssd": "nvme"}) for _ in range(50)]
+    asked = request(ssd="nvme")
+
+    def filter_often() -> None:
+        for _ in range(200):
+            list(plugin.filter_all(hosts, asked))
+
+    def change_often() -> None:
+        for number in range(2000):
+            aggregate = hosts[number % len(hosts)].aggregates[0]
+            aggregate.metadata["ssd"] = "sata" if number % 3 else "nvme"
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for done in [pool.submit(filter_often) for _ in range(3)] + [pool.submit(change_often)]:
+            done.result()
+    expected = [each for each in hosts if each.aggregates[0].metadata["ssd"] == "nvme"]
+    assert list(plugin.filter_all(hosts, asked)) == expected
+
+
+def test_values_that_are_no_text_are_not_compared_as_numbers(plugin: Any) -> None:
+    changing = host({"n": 1}, {"forced": 1, "force_metadata_check": True})
+    asked = request(n="1", forced="1")
+    assert list(plugin.filter_all([changing], asked)) == [changing]
+    changing.aggregates[0].metadata["n"] = True
+    assert list(plugin.filter_all([changing], asked)) == []
+    changing.aggregates[0].metadata["n"] = ["1"]
+    assert list(plugin.filter_all([changing], request(n="['1']", forced="1"))) == [changing]
+
+
+def test_aggregates_that_can_be_read_once_only(plugin: Any) -> None:
+    class Spring:
+        def __init__(self, *metadata: Any) -> None:
+            self._aggregates = [Aggregate(said) for said in metadata]
+
+        @property
+        def aggregates(self) -> Any:
+            return iter(self._aggregates)
+
+    hosts = [Spring({"ssd": "nvme"}), Spring({"ssd": "sata"})] * 2
+    for _ in range(2):
+        assert list(plugin.filter_all(hosts, request(ssd="nvme"))) == hosts[::2]
 
 
 def test_options_decide_what_forced_aggregates_demand(configured: Any) -> None:

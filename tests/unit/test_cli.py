@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import logging
 from typing import Any
 
 import pytest
@@ -31,10 +32,13 @@ def cloud(tmp_path: Any) -> Any:
 @pytest.fixture
 def steelyard(capsys: Any) -> Any:
     def run(*argv: str) -> tuple[int, str, str]:
+        handlers = logging.root.handlers[:]
         try:
             status = cli.main(argv)
         except SystemExit as error:  # argparse's
             status = int(error.code or 0)
+        finally:
+            logging.root.handlers[:] = handlers  # a command adds its own, once in a process
         out, err = capsys.readouterr()
         return status, out, err
 
@@ -90,7 +94,7 @@ def test_no_valid_host(steelyard: Any, cloud: Any, command: Any) -> None:
         "steelyard: no valid host: of 2 hosts none fits flavor 'fast'",
         "      1 AggregateInstanceTypeFilter: key 'ssd': flavor wants 'nvme', no aggregate of the "
         "host has the key",
-        "      1 AggregateInstanceTypeFilter: key 'ssd': flavor wants 'nvme', offered 'sata'",
+        "      1 AggregateInstanceTypeFilter: key 'ssd': flavor wants 'nvme', other values are offered",
     ]
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["Verdict"] for row in rows] == (["rejected"] * 2 if command == "explain" else [])
@@ -143,7 +147,7 @@ def test_a_mistake_in_the_cloud(steelyard: Any, tmp_path: Any) -> None:
     status, _, err = steelyard("schedule", "--cloud", str(path), "--flavor", "small")
     assert status == 2
     assert err == (
-        f'steelyard: {path}:2: hosts.h1.vcpus: expected a whole number of at least 0, got "four"\n'
+        f'steelyard: {path}:2: hosts.h1.vcpus: expected a whole number from 0 to 999999999999999, got "four"\n'
     )
 
 
@@ -201,7 +205,7 @@ def test_plugins_that_are_not_enabled(steelyard: Any, tmp_path: Any) -> None:
     path.write_text("[steelyard]\nenabled_filters = CapacityFilter\n")
     _, out, _ = steelyard("--config-file", str(path), "plugins", "-f", "json")
     rows = {row["Name"]: row for row in json.loads(out)}
-    assert rows["AggregateInstanceTypeFilter"]["Enabled"] == "no"
+    assert rows["AggregateInstanceTypeFilter"]["Enabled"] is None
 
 
 def test_plugins_that_are_enabled_but_not_there(steelyard: Any, tmp_path: Any) -> None:
@@ -217,6 +221,37 @@ def test_a_column_that_is_not_there(steelyard: Any) -> None:
     assert status == 2
     assert "Nope" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("argv", [["-v"], ["--debug"], ["--config-file", "x"]])
+def test_options_without_a_command(steelyard: Any, argv: Any) -> None:
+    status, _, err = steelyard(*argv)
+    assert status == 2
+    assert "a command is missing" in err
+
+
+def test_a_log_file_that_cannot_be_written(steelyard: Any, tmp_path: Any) -> None:
+    status, _, err = steelyard("--log-file", str(tmp_path / "no" / "log"), "plugins")
+    assert status == 2
+    assert "No such file or directory" in err
+
+
+def test_a_configuration_file_that_is_no_text(steelyard: Any, tmp_path: Any) -> None:
+    path = tmp_path / "steelyard.conf"
+    path.write_bytes(b"[steelyard]\nseed = \xff\n")
+    status, _, err = steelyard("--config-file", str(path), "plugins")
+    assert status == 2
+    assert "is not UTF-8 text" in err
+
+
+def test_the_cloud_can_come_from_standard_input(steelyard: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(CLOUD))
+    argv = ("schedule", "--cloud", "-", "--flavor", "small", "-f", "value", "-c", "Host")
+    assert steelyard(*argv)[:2] == (0, "h2\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("hosts: []"))
+    status, _, err = steelyard(*argv)
+    assert status == 2
+    assert err.startswith("steelyard: standard input:1: hosts: expected a mapping")
 
 
 def test_a_folder_is_no_configuration_file(steelyard: Any, tmp_path: Any) -> None:

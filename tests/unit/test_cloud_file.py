@@ -96,7 +96,11 @@ def test_json_reads_alike(described: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "place", "said"),
     [
-        (("vcpus: 4,", "vcpus: four,"), "2: hosts.h1.vcpus:", 'at least 0, got "four"'),
+        (
+            ("vcpus: 4,", "vcpus: four,"),
+            "2: hosts.h1.vcpus:",
+            'from 0 to 999999999999999, got "four"',
+        ),
         (("vcpus: 4,", "vcpus: -4,"), "2: hosts.h1.vcpus:", 'got "-4"'),
         (("vcpus: 4,", "vcpus: 0x4,"), "2: hosts.h1.vcpus:", 'got "0x4"'),
         (("vcpus: 4, ", ""), "2: hosts.h1:", "'vcpus' is missing; required are vcpus, ram_mb"),
@@ -129,7 +133,7 @@ def test_json_reads_alike(described: Any) -> None:
             "put quotes around a value that begins with *, &, !, > or |",
         ),
         (('"any": "*"', '"any": ! '), "7:", "put a lone ! in quotes"),
-        (("ssd: ~,", "ssd: !nvme,"), "7:", "put a lone ! in quotes"),
+        (("ssd: ~,", "ssd: !nvme,"), "7:", "put quotes around a value that begins with !"),
         (("ssd: ~,", "ssd: !nvme x,"), "7:", "put quotes around a value that begins with !"),
         (("ssd: ~,", "ssd: [a],"), "7: aggregates.rack.metadata.ssd:", 'expected text, got ["a"]'),
         (("ssd: ~,", "ssd: ,"), "7:", "there is no value"),
@@ -141,7 +145,7 @@ def test_json_reads_alike(described: Any) -> None:
         (
             ("max_server_per_host: 2", "max_server_per_host: 0"),
             "15: server_groups.web.rules",
-            "at least 1",
+            "from 1 to",
         ),
         (("max_server_per_host: 2", "max_servers: 2"), "15:", "unknown key 'max_servers'"),
         (("host: h1", "host: h9"), "17: servers.web-1.host:", "there is no host 'h9'"),
@@ -189,6 +193,34 @@ def test_what_is_no_description_at_all(described: Any, text: Any, said: Any) -> 
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("vcpus: 4,", f"vcpus: {'9' * 5000},"), "from 0 to 999999999999999, got"),
+        (("  h2: {", '  "h\\e[31m": {'), "is no name: it is empty or cannot be printed"),
+        (("  h2: {", '  "": {'), "is no name: it is empty or cannot be printed"),
+        (("  h2: {", "  h2: !foo {"), "'!foo' is a YAML tag"),
+        (("[HW_CPU_X86_AVX2]", "!!set [HW_CPU_X86_AVX2]"), "is a YAML tag"),
+        (
+            ("policy: anti-affinity", "policy: affinity"),
+            "only the policy 'anti-affinity' has rules",
+        ),
+    ],
+)
+def test_what_no_cloud_has(described: Any, change: Any, said: Any) -> None:
+    assert change[0] in GOOD
+    with pytest.raises(InvalidCloud) as caught:
+        Cloud.load(described(GOOD.replace(change[0], change[1], 1)))
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("name", ["cloud.json", "cloud.yaml"])
+def test_what_is_nested_too_deeply(described: Any, name: Any) -> None:
+    with pytest.raises(InvalidCloud, match="is nested too deeply"):
+        Cloud.load(described("[" * 5000 + "]" * 5000, name))
+
+
 def test_two_servers_with_one_uuid(described: Any) -> None:
     text = GOOD.replace("group: web}", "uuid: 6a4a0a1e-0000-4000-8000-000000000001}")
     with pytest.raises(InvalidCloud, match=r"servers\.lone\.uuid: .* is also another server's"):
@@ -202,7 +234,7 @@ def test_two_servers_with_one_uuid(described: Any) -> None:
         ('{"hosts": {}, "hosts": {}}', "'hosts' is there twice"),
         (
             '{"hosts":\n {"h": {"vcpus": 1.5, "ram_mb": 1, "disk_gb": 1}}}',
-            '2: hosts.h.vcpus: expected a whole number of at least 0, got "1.5"',
+            '2: hosts.h.vcpus: expected a whole number from 0 to 999999999999999, got "1.5"',
         ),
         ('{"hosts": {"h": {"vcpus": null, "ram_mb": 1, "disk_gb": 1}}}', "got null"),
         (

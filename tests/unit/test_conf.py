@@ -36,7 +36,17 @@ def test_every_option_explains_itself() -> None:
         assert summary.endswith("."), opt.name
 
 
-@pytest.mark.parametrize("line", ["host_subset_size = 0", "ram_allocation_ratio = -1", "seed = x"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "host_subset_size = 0",
+        "host_subset_size =",
+        "ram_allocation_ratio = -1",
+        "ram_allocation_ratio =",
+        "ram_weight_multiplier =",
+        "seed = x",
+    ],
+)
 def test_bad_values_are_named(configured: Any, line: Any) -> None:
     group = options.register(configured(line))
     with pytest.raises(cfg.ConfigFileValueError, match=line.split()[0]):

@@ -1,3 +1,4 @@
+import dataclasses
 from typing import Any
 
 import pytest
@@ -6,7 +7,15 @@ from oslo_config import cfg
 from steelyard import conf as options
 from steelyard.errors import BadRequest, Conflict, NotFound, PluginError, PolicyNotSupported
 from steelyard.groups import Policy, ServerGroup
-from steelyard.scheduler import Aggregate, Cloud, FilterScheduler, Flavor, Host, NoValidHost
+from steelyard.scheduler import (
+    Aggregate,
+    Cloud,
+    FilterScheduler,
+    Flavor,
+    Host,
+    NoValidHost,
+    Server,
+)
 from steelyard.scheduler.pipeline import normalise
 
 
@@ -88,6 +97,63 @@ def test_nothing_changes_until_it_is_committed(scheduler: Any) -> None:
         scheduler.commit(selection)
 
 
+def test_a_request_sees_who_has_joined_its_group_since(scheduler: Any) -> None:
+    request = scheduler.request("small", "apart")
+    for _ in range(3):
+        scheduler.commit(scheduler.select(request))
+    assert {server.host for server in scheduler.cloud.servers.values()} == {"a", "b", "c"}
+    with pytest.raises(NoValidHost):
+        scheduler.select(request)
+
+
+def test_a_seed_draws_no_uuid_twice(configured: Any) -> None:
+    found = cloud()
+    for _ in range(3):
+        scheduler = FilterScheduler(found, configured("seed = 7"))
+        scheduler.commit(scheduler.select(scheduler.request("small", "apart")))
+        found = scheduler.cloud
+    assert len(found.servers) == len(found.server_groups["apart"].members) == 3
+
+
+def test_servers_that_do_not_fit_the_cloud_are_refused() -> None:
+    found = cloud()
+    server = Server("u", "s", found.flavors["small"], "a", "apart")
+    with pytest.raises(Conflict, match="already a server with the UUID 'u'"):
+        found.with_servers([server, server])
+    with pytest.raises(NotFound, match="there is no host 'z'"):
+        found.with_servers([dataclasses.replace(server, host="z")])
+    with pytest.raises(NotFound, match="there is no server group 'apar'; did you mean 'apart'"):
+        found.with_servers([dataclasses.replace(server, group="apar")])
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), "heavy"])
+def test_a_weigher_that_fails_is_named(scheduler: Any, monkeypatch: Any, weight: Any) -> None:
+    weigher = scheduler.weighers["RAMWeigher"]
+    monkeypatch.setattr(weigher, "weigh_objects", lambda hosts, request: [weight] * len(hosts))
+    with pytest.raises(PluginError, match="the weigher 'RAMWeigher' has failed: "):
+        scheduler.select(scheduler.request("small"))
+
+
+def test_a_filter_that_fails_is_named(scheduler: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(scheduler.filters["CapacityFilter"], "filter_all", lambda *_: 1 / 0)
+    with pytest.raises(PluginError, match="'CapacityFilter' has failed: ZeroDivisionError"):
+        scheduler.select(scheduler.request("small"))
+
+
+def test_a_long_list_of_causes_is_cut(configured: Any) -> None:
+    hosts = {f"h{i}": Host(f"h{i}", 1, 1, 1) for i in range(14)}
+    racks = {
+        name: Aggregate(name, {f"k{name}": "1", "force_metadata_check": "true"}, (name,))
+        for name in hosts
+    }
+    found = Cloud(hosts, racks, {"small": Flavor("small", 1, 1, 1)})
+    with pytest.raises(NoValidHost) as caught:
+        hosts_of(FilterScheduler(found, configured()), "small")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 12
+    assert lines[-1] == "      4 for 4 other causes"
+
+
 def test_names_of_servers_are_free_ones(scheduler: Any) -> None:
     for number in (1, 2):
         selection = scheduler.select(scheduler.request("small"))
@@ -124,7 +190,11 @@ def test_a_failure_counts_its_causes_most_frequent_first(conf: Any) -> None:
     with pytest.raises(NoValidHost) as caught:
         scheduler.select(scheduler.request("nvme"), 5)
     assert [(c.count, c.filter, c.cause) for c in caught.value.decision.causes] == [
-        (2, "AggregateInstanceTypeFilter", "key 'ssd': flavor wants 'nvme', offered 'sata'"),
+        (
+            2,
+            "AggregateInstanceTypeFilter",
+            "key 'ssd': flavor wants 'nvme', other values are offered",
+        ),
         (1, "CapacityFilter", "not enough MiB of RAM: flavor wants 1024"),
     ]
     assert len(caught.value.decisions) == 5

@@ -12,6 +12,7 @@ import steelyard
 from steelyard import conf as options
 from steelyard import errors
 from steelyard.scheduler import NoValidHost
+from steelyard.scheduler.cloud import near
 
 NO_VALID_HOST = 1
 USERS_MISTAKE = 2
@@ -44,11 +45,18 @@ class App(app.App):
         return parser
 
     def configure_logging(self) -> None:
-        super().configure_logging()
+        try:
+            super().configure_logging()
+        except OSError as error:
+            self.parser.error(f"--log-file: {error.filename}: {error.strerror}")
         # A warning about somebody's metadata belongs on the screen, with its level in front.
         for handler in logging.getLogger("").handlers:
             if type(handler) is logging.StreamHandler:
                 handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+
+    def initialize_app(self, argv: list[str]) -> None:
+        if not argv and not self.options.deferred_help:
+            self.parser.error("a command is missing; --help lists them")
 
     def run(self, argv: list[str]) -> int:
         status = super().run(argv or ["--help"])
@@ -75,10 +83,10 @@ class Listing(lister.Lister):
             return self.end(error, USERS_MISTAKE)
 
     def produce_output(self, parsed_args: Any, column_names: Any, data: Any) -> int:
-        try:
-            return super().produce_output(parsed_args, column_names, data)
-        except ValueError as error:  # how cliff says that it knows no such column
-            raise errors.BadRequest(str(error)) from error
+        for name in [*parsed_args.columns, *parsed_args.sort_columns]:
+            if name not in column_names:
+                raise errors.BadRequest(f"there is no column {name!r}{near(name, column_names)}")
+        return super().produce_output(parsed_args, column_names, data)
 
     def configuration(self, overrides: Sequence[tuple[str, Any]] = ()) -> cfg.ConfigOpts:
         """The options from the files that the command line names, and from it directly."""
@@ -88,6 +96,8 @@ class Listing(lister.Lister):
             conf([], project="steelyard", default_config_files=files, default_config_dirs=[])
         except OSError as error:
             raise errors.BadRequest(f"{error.filename}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise errors.BadRequest(f"{', '.join(files)}: is not UTF-8 text: {error}") from error
         options.register(conf)
         for name, value in overrides:
             conf.set_override(name, value, group=options.GROUP)

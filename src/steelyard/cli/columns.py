@@ -15,6 +15,13 @@ class Number(columns.FormattableColumn):  # type: ignore[type-arg]  # generic on
         return "" if self._value is None else f"{self._value:.4g}"
 
 
+class Place(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only in newer cliffs
+    """The place of a plugin in the order of those that are enabled."""
+
+    def human_readable(self) -> str:
+        return "no" if self._value is None else str(self._value)
+
+
 class Weights(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only in newer cliffs
     def human_readable(self) -> str:
         return "\n".join(map(_weight, self._value))
@@ -51,7 +58,7 @@ class Why(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only 
 def _weight(weight: Weight) -> str:
     return (
         f"{weight.weigher}: {weight.raw:.6g}, normalised {weight.normalised:.4g}, "
-        f"times {weight.multiplier:.4g}"
+        f"times {weight.multiplier:.4g} is {weight.multiplied:.4g}"
     )
 
 

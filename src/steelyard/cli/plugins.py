@@ -5,6 +5,7 @@ from typing import Any
 
 from steelyard import conf, plugins
 from steelyard.cli.app import Listing
+from steelyard.cli.columns import Place
 
 
 class Plugins(Listing):
@@ -27,7 +28,7 @@ class Plugins(Listing):
                 (
                     plugin.kind,
                     plugin.name,
-                    enabled.index(plugin.name) + 1 if plugin.name in enabled else "no",
+                    Place(enabled.index(plugin.name) + 1 if plugin.name in enabled else None),
                     plugin.distribution,
                 )
                 for plugin in sorted(installed)

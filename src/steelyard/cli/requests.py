@@ -23,7 +23,12 @@ class RequestListing(Listing):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         source = parser.add_mutually_exclusive_group(required=True)
-        source.add_argument("--cloud", metavar="FILE", help="the described cloud, YAML or JSON")
+        source.add_argument(
+            "--cloud",
+            metavar="FILE",
+            help="the described cloud: JSON if the name ends in .json, else YAML; - reads YAML "
+            "from standard input",
+        )
         source.add_argument(
             "--example", action="store_true", help="the cloud that comes with steelyard"
         )
@@ -44,7 +49,8 @@ class RequestListing(Listing):
         if not parsed_args.example:
             names = ", ".join(map(repr, scheduler.cloud.flavors)) or "none at all"
             raise errors.BadRequest(f"--flavor is missing; the cloud has {names}")
-        return scheduler.request(_EXAMPLE_FLAVOR, parsed_args.group or _EXAMPLE_GROUP)
+        group = _EXAMPLE_GROUP if parsed_args.group is None else parsed_args.group
+        return scheduler.request(_EXAMPLE_FLAVOR, group)
 
     def _cloud(self, parsed_args: argparse.Namespace) -> Cloud:
         if parsed_args.example:
@@ -52,6 +58,8 @@ class RequestListing(Listing):
             with importlib.resources.as_file(example) as path:
                 return Cloud.load(path)
         path = parsed_args.cloud
+        if path == "-":
+            return cloud_file.read(sys.stdin, "standard input")
         try:
             with open(path, encoding="utf-8") as file:
                 bar = tqdm.tqdm.wrapattr(

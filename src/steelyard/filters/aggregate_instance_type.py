@@ -20,7 +20,7 @@ from steelyard.verdict import Verdict
 LOG = logging.getLogger(__name__)
 
 # For so many flavors, what the last call found is kept.
-_FLAVORS_KEPT = 16
+_FLAVORS_KEPT = 8
 
 # So many hosts are looked at to tell whether hosts share their sets of aggregates.
 _SAMPLE = 64
@@ -50,6 +50,11 @@ class AggregateInstanceTypeFilter(base.Filter):
         return self._sweep(request).admits(host)
 
     def filter_all(self, hosts: Iterable[base.HostT], request: object) -> Iterator[base.HostT]:
+        """The hosts that pass, in their order.
+
+        A list is judged as a whole, which is much faster; of anything else no more is looked at
+        than is asked for.
+        """
         sweep = self._sweep(request)
         if isinstance(hosts, list):
             return itertools.compress(hosts, sweep.verdicts(hosts))
@@ -76,28 +81,34 @@ class _Sweep:
     def admits(self, host: object) -> bool:
         bits = 0
         for aggregate in read(host, "aggregates") or ():
-            bits |= self.judge.bits(read(aggregate, "metadata") or {})
+            bits |= self.judge.bits(read(aggregate, "metadata") or {}, aggregate)
         return self.judge.passes(bits)
 
     def verdicts(self, hosts: list[Any]) -> list[bool]:
         """Whether each host passes."""
-        layout = read_all(hosts, "aggregates")
+        found = read_all(hosts, "aggregates")
         last = self._last
-        if last is not None and last.hold_for(layout):
+        if last is not None and last.hold_for(found):
             return last.verdicts
+        # Everything is judged from copies: what is kept is then what was judged, whoever else
+        # may be changing the originals.
+        try:
+            layout = list(map(list, found))
+        except TypeError:  # some hosts have none
+            layout = [list(aggregates or ()) for aggregates in found]
         bits_of = _BitsOf(self.judge)
         try:
             verdicts = self._judge_all(layout, bits_of)
-        except TypeError:  # hosts without aggregates, or aggregates that cannot be hashed
+        except TypeError:  # aggregates that cannot be hashed
             return self._judge_all(*self._by_identity(layout))
         if not all(map(_compares_by_identity, set(map(type, bits_of)))):
             # Aggregates that are equal may still say different things.
             return self._judge_all(*self._by_identity(layout))
-        if None not in bits_of.metadata:
-            self._last = _Findings(layout, bits_of, verdicts)
+        if self.judge.only_text:
+            self._last = _Findings(layout, list(bits_of), bits_of.metadata, verdicts)
         return verdicts
 
-    def _judge_all(self, layout: list[Any], bits_of: dict[Any, int]) -> list[bool]:
+    def _judge_all(self, layout: list[list[Any]], bits_of: dict[Any, int]) -> list[bool]:
         sample = layout[:_SAMPLE]
         if 2 * len(set(map(tuple, sample))) <= len(sample):
             # Hosts share their sets of aggregates: one look-up of the set for each host.
@@ -112,14 +123,14 @@ class _Sweep:
         passing = {bits: self.judge.passes(bits) for bits in set(combined)}
         return list(map(passing.__getitem__, combined))
 
-    def _by_identity(self, layout: list[Any]) -> tuple[list[list[int]], dict[int, int]]:
+    def _by_identity(self, layout: list[list[Any]]) -> tuple[list[list[int]], dict[int, int]]:
         """The layout with the identities of aggregates in their stead, and the bits of each."""
-        distinct = {id(aggregate): aggregate for found in layout for aggregate in found or ()}
+        distinct = {id(aggregate): aggregate for found in layout for aggregate in found}
         bits_of = {
-            key: self.judge.bits(read(aggregate, "metadata") or {})
+            key: self.judge.bits(read(aggregate, "metadata") or {}, aggregate)
             for key, aggregate in distinct.items()
         }
-        return [[id(aggregate) for aggregate in found or ()] for found in layout], bits_of
+        return [list(map(id, found)) for found in layout], bits_of
 
 
 def _compares_by_identity(kind: type[Any]) -> bool:
@@ -132,18 +143,18 @@ class _BitsOf(dict[Any, int]):
 
     def __init__(self, judge: Judge) -> None:
         super().__init__()
-        self.metadata: list[Any] = []
+        self.metadata: list[dict[str, str]] = []
         self._bits = judge.bits
 
     def __missing__(self, aggregate: object) -> int:
-        metadata = read(aggregate, "metadata")
+        metadata = dict(read(aggregate, "metadata") or {})
+        bits = self[aggregate] = self._bits(metadata, aggregate)
         self.metadata.append(metadata)
-        bits = self[aggregate] = self._bits(metadata or {})
         return bits
 
 
 class _VerdictOn(dict[tuple[Any, ...], bool]):
-    """Whether the hosts in a set of aggregates pass, found when first asked for."""
+    """Whether the hosts in these aggregates pass, found when first asked for."""
 
     def __init__(self, judge: Judge, bits_of: dict[Any, int]) -> None:
         super().__init__()
@@ -164,14 +175,23 @@ class _Findings:
     much cheaper than judging again.
     """
 
-    def __init__(self, layout: list[Any], bits_of: _BitsOf, verdicts: list[bool]) -> None:
-        self._layout = list(map(list, layout))
-        self._aggregates = list(bits_of)
-        self._metadata = list(map(dict, bits_of.metadata))
+    def __init__(
+        self,
+        layout: list[list[Any]],
+        aggregates: list[object],
+        metadata: list[dict[str, str]],
+        verdicts: list[bool],
+    ) -> None:
+        self._layout = layout
+        self._aggregates = aggregates
+        self._metadata = metadata
         self.verdicts = verdicts
 
     def hold_for(self, layout: list[Any]) -> bool:
-        return (
-            layout == self._layout
-            and list(map(attrgetter("metadata"), self._aggregates)) == self._metadata
-        )
+        try:
+            return (
+                layout == self._layout
+                and list(map(attrgetter("metadata"), self._aggregates)) == self._metadata
+            )
+        except AttributeError:  # an aggregate has lost its metadata
+            return False

@@ -34,7 +34,8 @@ class CapacityFilter(base.Filter):
     def examine(self, host: object, request: object) -> Verdict:
         for name, wanted, left, limit in self._shortages(host, request):
             return Verdict.rejected(
-                f"{name}: flavor wants {wanted}, the host has {max(left, 0)} of {limit} left",
+                f"{name}: flavor wants {wanted}, "
+                f"the host has {max(left, 0):.10g} of {limit:.10g} left",
                 f"not enough {name}: flavor wants {wanted}",
             )
         return PASSED
@@ -42,12 +43,12 @@ class CapacityFilter(base.Filter):
     def host_passes(self, host: object, request: object) -> bool:
         return not any(self._shortages(host, request))
 
-    def _shortages(self, host: object, request: object) -> Iterator[tuple[str, int, int, int]]:
+    def _shortages(self, host: object, request: object) -> Iterator[tuple[str, int, float, float]]:
         """Of what there is too little: its name, what is wanted, left, and the limit."""
         flavor = read(request, "flavor")
         for name, asked, total, used, ratio in self._resources:
             wanted = read(flavor, asked) or 0
-            limit = int((read(host, total) or 0) * ratio)
+            limit = (read(host, total) or 0) * ratio
             left = limit - (read(host, used) or 0)
             if wanted > left:
                 yield name, wanted, left, limit

@@ -75,12 +75,16 @@ class Cloud:
 
     def with_servers(self, servers: Iterable[Server]) -> "Cloud":
         """This cloud with more servers, which also join their groups."""
-        added = {server.uuid: server for server in servers}
+        added: dict[str, Server] = {}
         groups = dict(self.server_groups)
-        for server in added.values():
+        for server in servers:
+            if server.uuid in self.servers or server.uuid in added:
+                raise errors.Conflict(f"there is already a server with the UUID {server.uuid!r}")
+            known("host", server.host, self.hosts)
             if server.group is not None:
-                group = groups[server.group]
+                group = known("server group", server.group, groups)
                 groups[server.group] = group.with_member(server.uuid, server.host)
+            added[server.uuid] = server
         return dataclasses.replace(self, servers={**self.servers, **added}, server_groups=groups)
 
 

@@ -17,6 +17,12 @@ from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server, ne
 # Servers that are described without a UUID get one that follows from their name.
 _NAMESPACE = uuid.UUID("5d9e5d2f-93b5-4c1b-9c4f-0b8a7c3c1a51")
 
+# The tags of values that are written without one.
+_PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str")}
+
+# Far more than any host has, and no trouble to compute with.
+_GREATEST = 10**15 - 1
+
 _RESOURCES = ("vcpus", "ram_mb", "disk_gb")
 
 Path = tuple[str, ...]
@@ -34,14 +40,15 @@ def load(path: str | os.PathLike[str]) -> Cloud:
 def read(file: IO[str], name: str) -> Cloud:
     """The cloud described in the open file; ``name`` is what errors call it."""
     try:
-        if name.endswith(".json"):
-            return _cloud(_parse_json(file))
-        return _cloud(_parse_yaml(file))
+        parse = _parse_json if name.lower().endswith(".json") else _parse_yaml
+        return _cloud(parse(file))
     except _Mistake as mistake:
         line = _line(file, mistake.path) if mistake.line is None else mistake.line
         place = f"{name}:{line}" if line else name
         where = f" {'.'.join(mistake.path)}:" if mistake.path else ""
         raise errors.InvalidCloud(f"{place}:{where} {mistake}") from mistake
+    except RecursionError as error:
+        raise errors.InvalidCloud(f"{name}: is nested too deeply to be a cloud") from error
     except UnicodeDecodeError as error:
         raise errors.InvalidCloud(f"{name}: is not UTF-8 text: {error}") from error
 
@@ -79,7 +86,7 @@ def _parse_json(file: IO[str]) -> Any:
 def _parse_yaml(file: IO[str]) -> Any:
     yaml = _yaml()
     try:
-        return yaml.load(file, Loader=_loader(yaml))
+        data = yaml.load(file, Loader=_loader(yaml))
     except yaml.MarkedYAMLError as error:
         said = f"{error.context} {error.problem}"
         hint = ""
@@ -88,7 +95,10 @@ def _parse_yaml(file: IO[str]) -> Any:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise _Mistake(f"is not YAML: {error.problem}{hint}", line=line) from error
     except yaml.YAMLError as error:
-        raise _Mistake(f"is not YAML: {error}") from error
+        raise _Mistake(f"is not YAML: {' '.join(str(error).split())}") from error
+    if data is None:
+        raise _Mistake("the file is empty; it has at least a mapping 'hosts'")
+    return data
 
 
 def _yaml() -> Any:
@@ -123,15 +133,18 @@ def _loader(yaml: Any) -> type[Any]:
                     seen.add(key.value)
             return dict(mapping)
 
+        def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002
+            if node.tag not in _PLAIN_TAGS:
+                raise _Mistake(
+                    f"{node.tag!r} is a YAML tag; put quotes around a value that begins with !",
+                    line=node.start_mark.line + 1,
+                )
+            return super().construct_object(node, deep=deep)
+
         def construct_scalar(self, node: Any) -> str:
             if not node.value and not node.style:
                 raise _Mistake(
                     "there is no value; write '' for empty text, and put a lone ! in quotes",
-                    line=node.start_mark.line + 1,
-                )
-            if node.tag.startswith("!"):
-                raise _Mistake(
-                    f"{node.tag!r} is a YAML tag; put quotes around a value that begins with !",
                     line=node.start_mark.line + 1,
                 )
             return str(node.value)
@@ -140,8 +153,6 @@ def _loader(yaml: Any) -> type[Any]:
 
 
 def _cloud(data: Any) -> Cloud:
-    if data is None:
-        raise _Mistake("the file is empty; it has at least a mapping 'hosts'")
     sections = _fields(
         data,
         (),
@@ -150,7 +161,7 @@ def _cloud(data: Any) -> Cloud:
     )
     hosts = {
         name: _host(name, value, ("hosts", name))
-        for name, value in _mapping(sections["hosts"], ("hosts",)).items()
+        for name, value in _section(sections, "hosts").items()
     }
     aggregates = {
         name: _aggregate(name, value, ("aggregates", name), hosts)
@@ -213,6 +224,10 @@ def _server_group(name: str, value: Any, path: Path) -> ServerGroup:
         policy = Policy.parse(_text(fields["policy"], (*path, "policy")))
     except errors.InvalidServerGroup as error:
         raise _Mistake(str(error), (*path, "policy")) from error
+    if "rules" in fields and policy is not Policy.ANTI_AFFINITY:
+        raise _Mistake(
+            f"only the policy '{Policy.ANTI_AFFINITY}' has rules, not '{policy}'", (*path, "rules")
+        )
     rules = _fields(fields.get("rules", {}), (*path, "rules"), optional=("max_server_per_host",))
     return ServerGroup(
         name, policy, {key: _number(rules[key], (*path, "rules", key), 1) for key in rules}
@@ -236,8 +251,15 @@ def _server(name: str, value: Any, path: Path, cloud: Cloud) -> Server:
     )
 
 
-def _section(sections: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return _mapping(sections.get(name, {}), (name,))
+def _section(sections: Mapping[str, Any], section: str) -> dict[str, Any]:
+    """What the section describes, by name."""
+    described = _mapping(sections.get(section, {}), (section,))
+    for name in described:
+        if not name or not name.isprintable():
+            raise _Mistake(
+                f"{name!r} is no name: it is empty or cannot be printed", (section, name)
+            )
+    return described
 
 
 def _mapping(value: Any, path: Path) -> dict[str, Any]:
@@ -268,9 +290,12 @@ def _known(kind: str, value: Any, there: Mapping[str, Any], path: Path) -> str:
 
 
 def _number(value: Any, path: Path, least: int = 0) -> int:
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and int(value) >= least:
-        return int(value)
-    raise _Mistake(f"expected a whole number of at least {least}, got {_shown(value)}", path)
+    digits = value if isinstance(value, str) and value.isascii() and value.isdecimal() else ""
+    if 0 < len(digits) <= len(str(_GREATEST)) and int(digits) >= least:
+        return int(digits)
+    raise _Mistake(
+        f"expected a whole number from {least} to {_GREATEST}, got {_shown(value)}", path
+    )
 
 
 def _text(value: Any, path: Path) -> str:

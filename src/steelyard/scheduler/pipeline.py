@@ -1,7 +1,9 @@
 """The embedded filter scheduler: filter, weigh, pick, once for each server."""
 
+import contextlib
 import dataclasses
 import itertools
+import math
 import random
 import uuid
 from collections.abc import Iterator, Sequence
@@ -16,6 +18,8 @@ from steelyard.scheduler.cloud import Cloud, Server
 from steelyard.scheduler.decision import Decision, Rejected, Weighed, Weight
 from steelyard.scheduler.host_state import HostState, Request, host_states
 from steelyard.weighers.base import Weigher
+
+_CAUSES_SHOWN = 10
 
 
 class NoValidHost(errors.SteelyardError):
@@ -38,7 +42,12 @@ class NoValidHost(errors.SteelyardError):
             f"no valid host{of}: of {failed.considered} hosts none fits "
             f"flavor {failed.request.flavor.name!r}"
         ]
-        lines += [f"{cause.count:7} {cause.filter}: {cause.cause}" for cause in failed.causes]
+        shown, more = failed.causes[:_CAUSES_SHOWN], failed.causes[_CAUSES_SHOWN:]
+        lines += [
+            f"{cause.count:7} {cause.filter}: {' '.join(cause.cause.split())}" for cause in shown
+        ]
+        if more:
+            lines.append(f"{sum(cause.count for cause in more):7} for {len(more)} other causes")
         return "\n".join(lines)
 
 
@@ -80,8 +89,7 @@ class FilterScheduler:
         """
         if count < 1:
             raise errors.BadRequest(f"the number of servers is at least 1, not {count}")
-        if request.instance_group is not None:
-            check_supported(request.instance_group, self.filters, self.weighers)
+        request = self._refreshed(request)
         hosts = host_states(self.cloud)
         rejected: list[Rejected] = []
         decisions: list[Decision] = []
@@ -107,6 +115,14 @@ class FilterScheduler:
             )
         self.cloud = self.cloud.with_servers(selection.servers)
 
+    def _refreshed(self, request: Request) -> Request:
+        """The request with its group as it is now: servers may have joined since it was made."""
+        if request.instance_group is None:
+            return request
+        group = self.cloud.server_group(request.instance_group.name)
+        check_supported(group, self.filters, self.weighers)
+        return dataclasses.replace(request, instance_group=group)
+
     def _filter(
         self, hosts: list[HostState], request: Request, index: int, rejected: list[Rejected]
     ) -> list[HostState]:
@@ -114,7 +130,8 @@ class FilterScheduler:
         for name, filter_ in self.filters.items():
             if index > 0 and filter_.run_filter_once_per_request:
                 continue
-            passed = list(filter_.filter_all(hosts, request))
+            with _named("filter", name):
+                passed = list(filter_.filter_all(hosts, request))
             if len(passed) < len(hosts):
                 kept = set(passed)
                 fallen = tuple(state for state in hosts if state not in kept)
@@ -145,9 +162,12 @@ class FilterScheduler:
         plain = [Weighed(state) for state in hosts]
         columns = []
         for name, weigher in self.weighers.items():
-            raw = weigher.weigh_objects(plain, request)
-            normalised = normalise(raw, weigher.minval, weigher.maxval)
-            multipliers = [weigher.weight_multiplier(state) for state in hosts]
+            with _named("weigher", name):
+                raw = weigher.weigh_objects(plain, request)
+                normalised = normalise(raw, weigher.minval, weigher.maxval)
+                multipliers = [weigher.weight_multiplier(state) for state in hosts]
+                if not all(map(math.isfinite, raw)):
+                    raise ValueError("it gave a weight that is not a finite number")
             columns.append(map(Weight, itertools.repeat(name), raw, normalised, multipliers))
         rows = zip(*columns, strict=True) if columns else itertools.repeat(())
         weighed = [Weighed(state, weights) for state, weights in zip(hosts, rows, strict=False)]
@@ -159,7 +179,10 @@ class FilterScheduler:
         return itertools.islice((name for name in names if name not in taken), count)
 
     def _new_uuid(self) -> str:
-        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        while True:  # the servers of an earlier run may have been drawn from the same seed
+            drawn = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+            if drawn not in self.cloud.servers:
+                return drawn
 
 
 def normalise(
@@ -173,6 +196,17 @@ def normalise(
     if low == high:
         return [0.0] * len(weights)
     return [(weight - low) / (high - low) for weight in weights]
+
+
+@contextlib.contextmanager
+def _named(kind: str, name: str) -> Iterator[None]:
+    """Says whose fault it is when a plugin fails."""
+    try:
+        yield
+    except Exception as error:  # a plugin can raise anything
+        raise errors.PluginError(
+            f"the {kind} {name!r} has failed: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _with_member(request: Request, server: Server) -> Request:

@@ -72,7 +72,7 @@ class Weigher(abc.ABC):
         if text is None:
             return None
         number = finite_number(str(text))
-        if number is None and self._first_time(text):
+        if number is None and self._first_time((read(aggregate, "name"), text)):
             LOG.warning(
                 "Aggregate %(name)r has %(key)r = %(text)r, which is not a finite number and is "
                 "ignored; write a number such as 2.0",
