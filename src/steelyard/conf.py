@@ -50,6 +50,28 @@ weight multipliers and tenant isolation from aggregates. Keys that match one of 
 An empty list demands every key.
 """,
     ),
+    cfg.BoolOpt(
+        "enforce",
+        default=True,
+        mutable=True,
+        help="""
+Whether AggregateInstanceTypeFilter rejects hosts, or only says which it would reject.
+
+Switch this off to try the filter without risk: every host passes, and for each request that would
+have lost hosts one line at info level says how many and why; at debug level, a line for each host.
+""",
+    ),
+    cfg.BoolOpt(
+        "log_no_host",
+        default=True,
+        mutable=True,
+        help="""
+Whether AggregateInstanceTypeFilter sums up its reasons when it leaves no host for a request.
+
+The summary is one line at info level, with the most frequent reason first. The reason for each
+single host is logged at debug level, whatever this option says.
+""",
+    ),
     cfg.Opt(
         "ram_weight_multiplier",
         type=FiniteFloat(),
@@ -86,6 +108,20 @@ How much RAM CapacityFilter lets servers use, as a multiple of what a host has.
         default=1.0,
         help="""
 How much disk CapacityFilter lets servers use, as a multiple of what a host has.
+""",
+    ),
+]
+
+_nova_opts = [
+    cfg.ListOpt(
+        "nova_weighers",
+        default=[],
+        help="""
+The weighers that ``steelyard.nova.all_weighers`` offers to Nova.
+
+Nova uses every weigher that it is offered, so they are named here. Any name that
+``steelyard plugins`` lists as a weigher can stand here, unless Nova has one of its own for the
+same purpose, such as ``RAMWeigher``.
 """,
     ),
 ]
@@ -141,13 +177,16 @@ from run to run wherever ``host_subset_size`` is greater than 1.
 ]
 
 
+_OPTS = [*_plugin_opts, *_nova_opts, *_scheduler_opts]
+
+
 def register(conf: cfg.ConfigOpts | None) -> Any:
     """Registers all options and returns their group; None stands for the global configuration."""
     conf = cfg.CONF if conf is None else conf
-    conf.register_opts([*_plugin_opts, *_scheduler_opts], group=GROUP)
+    conf.register_opts(_OPTS, group=GROUP)
     return conf[GROUP]
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """What oslo-config-generator and the documentation ask for."""
-    return [(GROUP, [*_plugin_opts, *_scheduler_opts])]
+    return [(GROUP, _OPTS)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from clouds import Aggregate, Flavor, Host, Request, host, request
+from oslo_config import cfg
 
 from steelyard.aggregates import Judge
 from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
@@ -187,3 +188,54 @@ def test_many_flavors_do_not_disturb_each_other(plugin: Any) -> None:
     for _ in range(2):
         for number in range(40):
             assert list(plugin.filter_all(hosts, request(n=str(number)))) == [hosts[number]]
+
+
+def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == level]
+
+
+@pytest.mark.parametrize("lines", [[], ["log_no_host = false"]])
+def test_why_no_host_is_left_is_summed_up(configured: Any, caplog: Any, lines: Any) -> None:
+    plugin = AggregateInstanceTypeFilter(configured(*lines))
+    hosts = [host({"ssd": "sata"}), host({"ssd": "hdd"}), host({})]
+    with caplog.at_level(logging.INFO):
+        assert list(plugin.filter_all(hosts, request(ssd="nvme"))) == []
+        assert list(plugin.filter_all(hosts, request(ssd="hdd"))) == [hosts[1]]
+    assert (
+        messages(caplog, logging.INFO)
+        == [
+            "AggregateInstanceTypeFilter rejects 3 of 3 hosts for server None: "
+            "2 by key 'ssd': flavor wants 'nvme', other values are offered; "
+            "1 by key 'ssd': flavor wants 'nvme', no aggregate of the host has the key"
+        ][: 0 if lines else 1]
+    )
+
+
+def test_the_reason_for_each_host_is_said_at_debug_level(plugin: Any, caplog: Any) -> None:
+    hosts = [host({"ssd": "sata"}), host({"ssd": "nvme"})]
+    with caplog.at_level(logging.DEBUG):
+        list(plugin.filter_all(hosts, request(ssd="nvme")))
+    assert messages(caplog, logging.DEBUG) == [
+        "AggregateInstanceTypeFilter rejects host 'host': key 'ssd': flavor wants 'nvme', "
+        "aggregate 'aggregate 1' offers 'sata'"
+    ]
+
+
+def test_it_can_be_tried_without_risk(tmp_path: Any, caplog: Any) -> None:
+    path = tmp_path / "steelyard.conf"
+    path.write_text("[steelyard]\nenforce = false\n")
+    conf = cfg.ConfigOpts()
+    conf([], project="steelyard", default_config_files=[str(path)], default_config_dirs=[])
+    plugin = AggregateInstanceTypeFilter(conf)
+    hosts, asked = [host({"ssd": "sata"}), host({"ssd": "nvme"})], request(ssd="nvme")
+    with caplog.at_level(logging.INFO):
+        assert list(plugin.filter_all(hosts, asked)) == hosts
+        assert list(plugin.filter_all(iter(hosts), asked)) == hosts
+        assert list(plugin.filter_all(hosts[1:], asked)) == hosts[1:]
+    assert messages(caplog, logging.INFO) == [
+        "AggregateInstanceTypeFilter would reject 1 of 2 hosts for server None: "
+        "1 by key 'ssd': flavor wants 'nvme', other values are offered"
+    ]
+    path.write_text("[steelyard]\nenforce = true\n")
+    conf.mutate_config_files()
+    assert list(plugin.filter_all(hosts, asked)) == hosts[1:]

@@ -14,11 +14,11 @@ LAYERS = [
     ["aggregates", "groups"],
     ["filters", "weighers"],
     ["plugins", "scheduler"],
-    ["cli"],
+    ["cli", "nova"],
 ]
 ROOMS = {room for layer in LAYERS for room in layer}
 # The only rooms that may import more than the runtime dependencies, and what.
-EXTRAS = {"cli": {"cliff", "tqdm"}, "scheduler.cloud_file": {"yaml"}}
+EXTRAS = {"cli": {"cliff", "tqdm"}, "nova": {"nova"}, "scheduler.cloud_file": {"yaml"}}
 RUNTIME = {"oslo_config", "oslo_log", "stevedore", "steelyard"}
 
 

@@ -25,7 +25,7 @@ def test_every_option_is_offered_to_the_sample_generator(tmp_path: Any) -> None:
     assert "[steelyard]" in text
     ((group, opts),) = options.list_opts()
     assert group == "steelyard"
-    assert [opt.name for opt in opts if f"#{opt.name} = " not in text] == []
+    assert [opt.name for opt in opts if f"#{opt.name} =" not in text] == []
 
 
 def test_every_option_explains_itself() -> None:

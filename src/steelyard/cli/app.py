@@ -22,6 +22,9 @@ INTERNAL_ERROR = 70  # EX_SOFTWARE: never to be taken for "no valid host"
 class App(app.App):
     """Decides which hosts may take a workload and which is best, and says why."""
 
+    # What plugins say at info level, the commands show in their own way.
+    DEFAULT_VERBOSE_LEVEL = 0
+
     def __init__(self) -> None:
         super().__init__(
             description=self.__doc__,

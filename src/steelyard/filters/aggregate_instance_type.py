@@ -1,5 +1,6 @@
 """Hosts by what flavors ask of aggregates, and aggregates of flavors."""
 
+import collections
 import functools
 import itertools
 import operator
@@ -26,6 +27,10 @@ _FLAVORS_KEPT = 8
 _SAMPLE = 64
 
 
+# The most frequent causes that one summary in the log has.
+_CAUSES_LOGGED = 5
+
+
 class AggregateInstanceTypeFilter(base.Filter):
     """Matches flavor extra specs with aggregate metadata, both ways, with sentinels."""
 
@@ -33,8 +38,8 @@ class AggregateInstanceTypeFilter(base.Filter):
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         super().__init__(conf)
-        patterns = options.register(conf).force_check_ignored_keys
-        self._ignored_keys = tuple(sorted(set(patterns)))
+        self._options = options.register(conf)
+        self._ignored_keys = tuple(sorted(set(self._options.force_check_ignored_keys)))
         self._first_time = Once()
         self._sweep_of = functools.lru_cache(maxsize=_FLAVORS_KEPT)(self._new_sweep)
 
@@ -55,10 +60,51 @@ class AggregateInstanceTypeFilter(base.Filter):
         A list is judged as a whole, which is much faster; of anything else no more is looked at
         than is asked for.
         """
-        sweep = self._sweep(request)
-        if isinstance(hosts, list):
-            return itertools.compress(hosts, sweep.verdicts(hosts))
-        return filter(sweep.admits, hosts)
+        sweep, enforce = self._sweep(request), self._options.enforce
+        if not isinstance(hosts, list):
+            return filter(sweep.admits, hosts) if enforce else iter(hosts)
+        verdicts = sweep.verdicts(hosts)
+        if not all(verdicts):
+            self._say_why(hosts, verdicts, request, enforce=enforce)
+        return itertools.compress(hosts, verdicts) if enforce else iter(hosts)
+
+    def _say_why(
+        self, hosts: list[Any], verdicts: list[bool], request: object, *, enforce: bool
+    ) -> None:
+        """Logs why hosts are rejected: each at debug level, a summary where it is wanted."""
+        nothing_left = not any(verdicts) and self._options.log_no_host
+        if enforce and not nothing_left and not LOG.isEnabledFor(logging.DEBUG):
+            return
+        causes: collections.Counter[str] = collections.Counter()
+        rejects = "rejects" if enforce else "would reject"
+        for host in itertools.compress(hosts, map(operator.not_, verdicts)):
+            verdict = self.examine(host, request)
+            causes[verdict.cause] += 1
+            LOG.debug(
+                "%(filter)s %(rejects)s host %(host)r: %(reason)s",
+                {
+                    "filter": type(self).__name__,
+                    "rejects": rejects,
+                    "host": read(host, "host"),
+                    "reason": verdict.reason,
+                },
+            )
+        if nothing_left or not enforce:
+            ranked = sorted(causes.items(), key=lambda item: (-item[1], item[0]))
+            LOG.info(
+                "%(filter)s %(rejects)s %(rejected)d of %(all)d hosts for server %(server)s: "
+                "%(causes)s",
+                {
+                    "filter": type(self).__name__,
+                    "rejects": rejects,
+                    "rejected": causes.total(),
+                    "all": len(hosts),
+                    "server": read(request, "instance_uuid"),
+                    "causes": "; ".join(
+                        f"{count} by {cause}" for cause, count in ranked[:_CAUSES_LOGGED]
+                    ),
+                },
+            )
 
     def _sweep(self, request: object) -> "_Sweep":
         return self._sweep_of(content(read(read(request, "flavor"), "extra_specs") or {}))

@@ -1,0 +1,86 @@
+"""A real Nova with a real Placement, in one process: API, conductor, scheduler, fake computes.
+
+Only configuration differs from Nova's own functional tests. Run these modules with
+``python -m testtools.run``; pytest's runner and testtools' tear-down do not get along.
+"""
+
+import sys
+import time
+from typing import Any
+
+from nova import conf
+from nova.tests.functional import integrated_helpers
+
+CONF = conf.CONF
+
+NOVAS_FILTERS = ["ComputeFilter", "ComputeCapabilitiesFilter", "ImagePropertiesFilter"]
+HOSTS = ("host1", "host2", "host3")
+
+
+class Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc]  # Nova has no types
+    """A cloud of three hosts, with one more filter enabled than Nova has by default."""
+
+    compute_driver = "fake.MediumFakeDriver"
+    available_filters = ["nova.scheduler.filters.all_filters", "steelyard.nova.all_filters"]
+    enabled_filter = "AggregateInstanceTypeFilter"
+
+    def setUp(self) -> None:
+        # pip puts it into the environment; Nova's fixtures expect a source tree.
+        paste = f"{sys.prefix}/etc/nova/api-paste.ini"
+        CONF.set_override("api_paste_config", paste, group="wsgi")
+        CONF.set_override("available_filters", self.available_filters, group="filter_scheduler")
+        CONF.set_override(
+            "enabled_filters", [*NOVAS_FILTERS, self.enabled_filter], group="filter_scheduler"
+        )
+        super().setUp()
+        for host in HOSTS:
+            self._start_compute(host)
+        self.aggregates: dict[str, int] = {}
+
+    def aggregate(self, host: str, **metadata: str) -> None:
+        """Puts the host into an aggregate of its own, or changes that aggregate's metadata."""
+        if host not in self.aggregates:
+            made = self.api.post_aggregate({"aggregate": {"name": f"of-{host}"}})
+            self.aggregates[host] = made["id"]
+            self.api.post_aggregate_action(made["id"], {"add_host": {"host": host}})
+        if metadata:
+            self.api.post_aggregate_action(
+                self.aggregates[host], {"set_metadata": {"metadata": metadata}}
+            )
+
+    def boot(self, *, host: str | None = None, **extra_specs: str) -> dict[str, Any]:
+        """A server of a flavor with these extra specs, as it is once Nova has decided."""
+        server = self._build_server(
+            flavor_id=self._create_flavor(extra_spec=extra_specs), networks="none", host=host
+        )
+        return self.settled(self.api.post_server({"server": server})["id"])
+
+    def settled(self, server_id: str) -> dict[str, Any]:
+        """The server when nothing is under way with it any more."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            server: dict[str, Any] = self.api.get_server(server_id)
+            if server["status"] in ("ACTIVE", "ERROR", "VERIFY_RESIZE", "SHELVED_OFFLOADED") and (
+                server["OS-EXT-STS:task_state"] is None
+            ):
+                return server
+            time.sleep(0.02)
+        raise AssertionError(f"server {server_id} has not settled: {server}")
+
+    def hosts_that_take(self, **extra_specs: str) -> set[str]:
+        """The hosts on which a server of a flavor with these extra specs can be booted."""
+        taking = set()
+        for host in HOSTS:
+            server = self.boot(host=host, **extra_specs)
+            if server["status"] == "ACTIVE":
+                assert host_of(server) == host
+                taking.add(host)
+            else:
+                assert "No valid host was found" in server["fault"]["message"]
+            self._delete_server(server)
+        return taking
+
+
+def host_of(server: dict[str, Any]) -> str | None:
+    found: str | None = server["OS-EXT-SRV-ATTR:host"]
+    return found
