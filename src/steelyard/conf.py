@@ -187,6 +187,12 @@ def register(conf: cfg.ConfigOpts | None) -> Any:
     return conf[GROUP]
 
 
+def read_all(group: Any, *names: str) -> None:
+    """Reads options that are read again later, so that a bad value is found at the start."""
+    for name in names:
+        getattr(group, name)
+
+
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """What oslo-config-generator and the documentation ask for."""
     return [(GROUP, _OPTS)]

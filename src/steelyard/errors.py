@@ -4,6 +4,9 @@ One tree: catch :class:`SteelyardError` to catch them all. Where an error answer
 client, ``status`` is the HTTP status that the answer should carry.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class SteelyardError(Exception):
     """The root of the tree. Its message says what was given, what is allowed and what to do."""
@@ -51,3 +54,14 @@ class PluginError(SteelyardError):
 
 class MissingExtra(SteelyardError):
     """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """The end of an error about an unknown name: what was perhaps meant."""
+    names = list(names)
+    matches = difflib.get_close_matches(name, names, n=3)
+    if matches:
+        return f"; did you mean {' or '.join(map(repr, matches))}?"
+    if not names:
+        return "; there is none at all"
+    return f"; there are {', '.join(map(repr, names[:5]))}{' and more' if len(names) > 5 else ''}"

@@ -221,6 +221,12 @@ def test_the_reason_for_each_host_is_said_at_debug_level(plugin: Any, caplog: An
     ]
 
 
+@pytest.mark.parametrize("option", ["enforce", "log_no_host"])
+def test_a_bad_option_stops_the_start(configured: Any, option: str) -> None:
+    with pytest.raises(cfg.ConfigFileValueError, match=option):
+        AggregateInstanceTypeFilter(configured(f"{option} = perhaps"))
+
+
 def test_it_can_be_tried_without_risk(tmp_path: Any, caplog: Any) -> None:
     path = tmp_path / "steelyard.conf"
     path.write_text("[steelyard]\nenforce = false\n")

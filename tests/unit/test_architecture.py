@@ -14,6 +14,7 @@ LAYERS = [
     ["aggregates", "groups"],
     ["filters", "weighers"],
     ["plugins", "scheduler"],
+    ["doctor"],
     ["cli", "nova"],
 ]
 ROOMS = {room for layer in LAYERS for room in layer}

@@ -1,8 +1,9 @@
 """The application: options that all commands share, and how errors end."""
 
 import argparse
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cliff import app, commandmanager, lister
@@ -12,7 +13,6 @@ import steelyard
 from steelyard import conf as options
 from steelyard import errors
 from steelyard.scheduler import NoValidHost
-from steelyard.scheduler.cloud import near
 
 NO_VALID_HOST = 1
 USERS_MISTAKE = 2
@@ -43,7 +43,8 @@ class App(app.App):
             metavar="FILE",
             action="append",
             default=[],
-            help="an oslo.config file with a [steelyard] group; may be repeated, the last counts",
+            help="an oslo.config file with a [steelyard] group, or for doctor nova.conf; may be "
+            "repeated, the last counts",
         )
         return parser
 
@@ -88,23 +89,30 @@ class Listing(lister.Lister):
     def produce_output(self, parsed_args: Any, column_names: Any, data: Any) -> int:
         for name in [*parsed_args.columns, *parsed_args.sort_columns]:
             if name not in column_names:
-                raise errors.BadRequest(f"there is no column {name!r}{near(name, column_names)}")
+                raise errors.BadRequest(
+                    f"there is no column {name!r}{errors.near(name, column_names)}"
+                )
         return super().produce_output(parsed_args, column_names, data)
 
     def configuration(self, overrides: Sequence[tuple[str, Any]] = ()) -> cfg.ConfigOpts:
         """The options from the files that the command line names, and from it directly."""
-        conf = cfg.ConfigOpts()
-        files = self.app.options.config_file
-        try:
+        conf, files = cfg.ConfigOpts(), self.app.options.config_file
+        with self.reading(files):
             conf([], project="steelyard", default_config_files=files, default_config_dirs=[])
-        except OSError as error:
-            raise errors.BadRequest(f"{error.filename}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise errors.BadRequest(f"{', '.join(files)}: is not UTF-8 text: {error}") from error
         options.register(conf)
         for name, value in overrides:
             conf.set_override(name, value, group=options.GROUP)
         return conf
+
+    @contextlib.contextmanager
+    def reading(self, files: Sequence[str]) -> Iterator[None]:
+        """Makes mistakes of the user of what can go wrong while configuration files are read."""
+        try:
+            yield
+        except OSError as error:
+            raise errors.BadRequest(f"{error.filename}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise errors.BadRequest(f"{', '.join(files)}: is not UTF-8 text: {error}") from error
 
     def end(self, error: Exception, status: int) -> int:
         self.app.stdout.flush()  # what was listed comes before what is said of it

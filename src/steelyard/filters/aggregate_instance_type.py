@@ -39,6 +39,7 @@ class AggregateInstanceTypeFilter(base.Filter):
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         super().__init__(conf)
         self._options = options.register(conf)
+        options.read_all(self._options, "enforce", "log_no_host")
         self._ignored_keys = tuple(sorted(set(self._options.force_check_ignored_keys)))
         self._first_time = Once()
         self._sweep_of = functools.lru_cache(maxsize=_FLAVORS_KEPT)(self._new_sweep)

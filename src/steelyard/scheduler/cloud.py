@@ -1,7 +1,6 @@
 """A described cloud: values that change by being replaced."""
 
 import dataclasses
-import difflib
 import os
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
@@ -93,15 +92,4 @@ def known(kind: str, name: str, there: Mapping[str, ValueT]) -> ValueT:
     try:
         return there[name]
     except KeyError:
-        raise errors.NotFound(f"there is no {kind} {name!r}{near(name, there)}") from None
-
-
-def near(name: str, names: Iterable[str]) -> str:
-    """The end of an error about an unknown name: what was perhaps meant."""
-    names = list(names)
-    matches = difflib.get_close_matches(name, names, n=3)
-    if matches:
-        return f"; did you mean {' or '.join(map(repr, matches))}?"
-    if not names:
-        return "; there is none at all"
-    return f"; there are {', '.join(map(repr, names[:5]))}{' and more' if len(names) > 5 else ''}"
+        raise errors.NotFound(f"there is no {kind} {name!r}{errors.near(name, there)}") from None

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from steelyard import errors
 from steelyard.groups import Policy, ServerGroup
-from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server, near
+from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server
 
 # Servers that are described without a UUID get one that follows from their name.
 _NAMESPACE = uuid.UUID("5d9e5d2f-93b5-4c1b-9c4f-0b8a7c3c1a51")
@@ -275,7 +275,7 @@ def _fields(
     allowed = [*required, *optional]
     for name in fields:
         if name not in allowed:
-            raise _Mistake(f"unknown key {name!r}{near(name, allowed)}", (*path, name))
+            raise _Mistake(f"unknown key {name!r}{errors.near(name, allowed)}", (*path, name))
     for name in required:
         if name not in fields:
             raise _Mistake(f"{name!r} is missing; required are {', '.join(required)}", path)
@@ -285,7 +285,7 @@ def _fields(
 def _known(kind: str, value: Any, there: Mapping[str, Any], path: Path) -> str:
     name = _text(value, path)
     if name not in there:
-        raise _Mistake(f"there is no {kind} {name!r}{near(name, there)}", path)
+        raise _Mistake(f"there is no {kind} {name!r}{errors.near(name, there)}", path)
     return name
 
 

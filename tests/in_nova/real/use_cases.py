@@ -109,6 +109,26 @@ class Lives(clouds.Cloud):
         self.assertEqual("VERIFY_RESIZE", moved["status"])
         self.assertEqual({"host1", "host3"}, {before, clouds.host_of(moved)})
 
+    def test_an_unshelved_server_goes_where_its_flavor_may_go(self) -> None:
+        self.aggregate("host1", ssd="nvme")
+        self.aggregate("host2", ssd="nvme")
+        self.aggregate("host3", ssd="sata")
+        server = self.boot(host="host1", ssd="nvme")
+        self._shelve_server(server)
+        self.aggregate("host1", ssd="sata")
+        unshelved = self._unshelve_server(server)
+        self.assertEqual("host2", clouds.host_of(unshelved))
+
+    def test_an_evacuated_server_goes_where_its_flavor_may_go(self) -> None:
+        self.aggregate("host1", ssd="nvme")
+        self.aggregate("host2", ssd="sata")
+        self.aggregate("host3", ssd="nvme")
+        server = self.boot(host="host1", ssd="nvme")
+        self.computes["host1"].stop()
+        service = self.api.get_services(binary="nova-compute", host="host1")[0]["id"]
+        self.api.put_service_force_down(service, True)
+        self._evacuate_server(server, expected_host="host3")
+
 
 class NotANumber(clouds.Cloud):
     """A value that is no number, under a flavor's numeric operator: here, simply no match."""

@@ -1,0 +1,37 @@
+"""steelyard doctor"""
+
+import argparse
+from typing import Any
+
+from steelyard import doctor, errors
+from steelyard.cli.app import Listing
+
+_FOUND = 1
+
+
+class Doctor(Listing):
+    """Say what is wrong or risky in a Nova configuration that names steelyard.
+
+    The files are named with --config-file, in the order in which Nova reads them.
+
+    The exit status is 0 when nothing is found, 1 when something is, and 2 when the configuration
+    cannot be read. A note alone counts as nothing.
+    """
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        self._findings: list[doctor.Finding] = []
+        status = super().run(parsed_args)
+        grave = any(found.severity is not doctor.Severity.NOTE for found in self._findings)
+        return status or (_FOUND if grave else 0)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+        files = self.app.options.config_file
+        if not files:
+            raise errors.BadRequest("--config-file is missing: name nova.conf, as often as needed")
+        with self.reading(files):
+            conf = doctor.NovaConf(files)
+        self._findings = doctor.examine(conf)
+        return ("Severity", "File", "Option", "Finding", "Remedy"), [
+            (str(found.severity), found.file, found.option, found.finding, found.remedy)
+            for found in self._findings
+        ]

@@ -1,0 +1,237 @@
+"""What is wrong or risky in a Nova configuration that names steelyard.
+
+The configuration is read as Nova reads it; Nova need not be installed. Each question is a
+function from the configuration to findings.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from oslo_config import cfg
+
+from steelyard import conf as options
+from steelyard import errors, plugins
+
+OURS = "steelyard.nova"
+OUR_FILTERS = f"{OURS}.all_filters"
+OUR_WEIGHERS = f"{OURS}.all_weighers"
+NOVAS_FILTERS = "nova.scheduler.filters.all_filters"
+NOVAS_WEIGHERS = "nova.scheduler.weights.all_weighers"
+OUR_FILTER = "AggregateInstanceTypeFilter"
+NOVAS_FILTER = "AggregateInstanceExtraSpecsFilter"
+CAPABILITIES_FILTER = "ComputeCapabilitiesFilter"
+
+_GROUP = "filter_scheduler"
+# The options of Nova that are looked at, with Nova's defaults.
+_NOVA_OPTS = [
+    cfg.MultiStrOpt("available_filters", default=[NOVAS_FILTERS]),
+    cfg.ListOpt(
+        "enabled_filters",
+        default=[
+            "ComputeFilter",
+            CAPABILITIES_FILTER,
+            "ImagePropertiesFilter",
+            "ServerGroupAntiAffinityFilter",
+            "ServerGroupAffinityFilter",
+        ],
+    ),
+    cfg.ListOpt("weight_classes", default=[NOVAS_WEIGHERS]),
+]
+
+
+class Severity(enum.StrEnum):
+    """How bad it is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong or risky, where, and what to do about it."""
+
+    severity: Severity
+    file: str
+    option: str
+    finding: str
+    remedy: str
+
+
+class NovaConf:
+    """A Nova configuration, as far as it matters here."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        conf = cfg.ConfigOpts()
+        conf([], project="nova", default_config_files=list(files), default_config_dirs=[])
+        conf.register_opts(_NOVA_OPTS, group=_GROUP)
+        self._options = options.register(conf)
+        self._sections = {file: _sections(file) for file in files}
+        self.available_filters: list[str] = conf[_GROUP].available_filters
+        self.enabled_filters: list[str] = conf[_GROUP].enabled_filters
+        self.weight_classes: list[str] = conf[_GROUP].weight_classes
+
+    @property
+    def offers_our_filter(self) -> bool:
+        return bool({OUR_FILTERS, f"{OURS}.{OUR_FILTER}"} & set(self.available_filters))
+
+    @property
+    def nova_weighers(self) -> list[str]:
+        return list(self._options.nova_weighers)
+
+    def bad_values(self) -> Iterator[tuple[str, str]]:
+        """Each of our options whose value cannot be read, and why."""
+        for _, opts in options.list_opts():
+            for opt in opts:
+                try:
+                    getattr(self._options, opt.dest)
+                except cfg.ConfigFileValueError as error:
+                    yield opt.name, str(error).rpartition("is not valid: ")[2]
+
+    def unknown_options(self) -> Iterator[tuple[str, str]]:
+        """Each option in our group that there is not, with the file it is in."""
+        known = {opt.name for _, opts in options.list_opts() for opt in opts}
+        for file, sections in self._sections.items():
+            for name in sections.get(options.GROUP, {}):
+                if name not in known:
+                    yield name, file
+
+    def finding(
+        self, severity: Severity, option: str, finding: str, remedy: str, group: str = _GROUP
+    ) -> Finding:
+        """A finding about an option, with the file that has the last word on it."""
+        setting = [file for file, said in self._sections.items() if option in said.get(group, {})]
+        file = setting[-1] if setting else "(not set)"
+        return Finding(severity, file, f"[{group}] {option}", finding, remedy)
+
+
+def _sections(file: str) -> dict[str, Any]:
+    """The options of each group in the file, as they are written."""
+    sections: dict[str, Any] = {}
+    cfg.ConfigParser(file, sections).parse()
+    return sections
+
+
+def examine(conf: NovaConf) -> list[Finding]:
+    """Everything that is wrong or risky, the worst first."""
+    questions = (_values, _unknown, _offered, _enabled, _both_filters, _capabilities, _weighers)
+    found = [finding for question in questions for finding in question(conf)]
+    return sorted(found, key=lambda finding: list(Severity).index(finding.severity))
+
+
+def _values(conf: NovaConf) -> Iterator[Finding]:
+    for name, why in conf.bad_values():
+        yield conf.finding(
+            Severity.ERROR,
+            name,
+            why,
+            "correct the value; nova-scheduler does not start with it",
+            options.GROUP,
+        )
+
+
+def _unknown(conf: NovaConf) -> Iterator[Finding]:
+    known = [opt.name for _, opts in options.list_opts() for opt in opts]
+    for name, file in conf.unknown_options():
+        yield Finding(
+            Severity.WARNING,
+            file,
+            f"[{options.GROUP}] {name}",
+            f"there is no such option{errors.near(name, known)}",
+            "correct the name or remove the line; it has no effect",
+        )
+
+
+def _offered(conf: NovaConf) -> Iterator[Finding]:
+    ours = [path for path in conf.available_filters if path.startswith(f"{OURS}.")]
+    if ours and NOVAS_FILTERS not in conf.available_filters:
+        yield conf.finding(
+            Severity.ERROR,
+            "available_filters",
+            f"it names {', '.join(ours)} but not {NOVAS_FILTERS}: Nova's own filters, "
+            f"ComputeFilter among them, are not available",
+            f"add the line 'available_filters = {NOVAS_FILTERS}'",
+        )
+
+
+def _enabled(conf: NovaConf) -> Iterator[Finding]:
+    enabled = OUR_FILTER in conf.enabled_filters
+    if enabled and not conf.offers_our_filter:
+        yield conf.finding(
+            Severity.ERROR,
+            "available_filters",
+            f"{OUR_FILTER} is enabled but not available: nova-scheduler does not start",
+            f"add the line 'available_filters = {OUR_FILTERS}'",
+        )
+    if conf.offers_our_filter and not enabled:
+        yield conf.finding(
+            Severity.WARNING,
+            "enabled_filters",
+            f"{OUR_FILTER} is available but not enabled: it does nothing",
+            f"add {OUR_FILTER} to enabled_filters",
+        )
+
+
+def _both_filters(conf: NovaConf) -> Iterator[Finding]:
+    if {OUR_FILTER, NOVAS_FILTER} <= set(conf.enabled_filters):
+        yield conf.finding(
+            Severity.WARNING,
+            "enabled_filters",
+            f"{NOVAS_FILTER} and {OUR_FILTER} are both enabled: Nova's takes sentinels for plain "
+            f"text and rejects hosts that ours accepts",
+            f"remove {NOVAS_FILTER}; {OUR_FILTER} accepts what it accepts",
+        )
+
+
+def _capabilities(conf: NovaConf) -> Iterator[Finding]:
+    if {OUR_FILTER, CAPABILITIES_FILTER} <= set(conf.enabled_filters):
+        yield conf.finding(
+            Severity.NOTE,
+            "enabled_filters",
+            f"{CAPABILITIES_FILTER} reads plain extra specs too, and rejects hosts where one "
+            f"names an attribute of Nova's hosts (host, uuid, metrics, …)",
+            "write such keys with the scope 'aggregate_instance_extra_specs:'",
+        )
+
+
+def _weighers(conf: NovaConf) -> Iterator[Finding]:
+    installed = {plugin.name for plugin in plugins.installed(plugins.WEIGHERS)}
+    for name in conf.nova_weighers:
+        if name not in installed:
+            yield conf.finding(
+                Severity.ERROR,
+                "nova_weighers",
+                f"there is no weigher {name!r}{errors.near(name, installed)}",
+                "install the distribution that provides it, or remove the name",
+                options.GROUP,
+            )
+        if {OUR_WEIGHERS, f"{OURS}.{name}"} <= set(conf.weight_classes):
+            yield conf.finding(
+                Severity.WARNING,
+                "weight_classes",
+                f"{name} is named by itself and by {OUR_WEIGHERS}: it counts twice",
+                f"remove {OURS}.{name}",
+            )
+    if conf.nova_weighers and OUR_WEIGHERS not in conf.weight_classes:
+        yield conf.finding(
+            Severity.WARNING,
+            "weight_classes",
+            f"[{options.GROUP}] nova_weighers names weighers, but {OUR_WEIGHERS} is not there: "
+            f"they do nothing",
+            f"add {OUR_WEIGHERS} to weight_classes",
+        )
+    if conf.weight_classes and OUR_WEIGHERS in conf.weight_classes and not _has_novas(conf):
+        yield conf.finding(
+            Severity.WARNING,
+            "weight_classes",
+            "none of Nova's soft-affinity weighers is named: in the conductor's configuration, "
+            "server groups with a soft policy are refused",
+            f"in the file of nova-conductor, name {NOVAS_WEIGHERS}",
+        )
+
+
+def _has_novas(conf: NovaConf) -> bool:
+    soft = "nova.scheduler.weights.affinity.ServerGroupSoft"
+    return any(path == NOVAS_WEIGHERS or path.startswith(soft) for path in conf.weight_classes)

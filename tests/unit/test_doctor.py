@@ -1,0 +1,173 @@
+import json
+from typing import Any
+
+import pytest
+
+from steelyard import cli
+from steelyard.doctor import NovaConf, Severity, examine
+
+BOTH = (
+    "available_filters = nova.scheduler.filters.all_filters\n"
+    "available_filters = steelyard.nova.all_filters\n"
+)
+GOOD = BOTH + "enabled_filters = ComputeFilter, AggregateInstanceTypeFilter\n"
+
+
+@pytest.fixture
+def findings(tmp_path: Any) -> Any:
+    def find(nova: str, steelyard: str = "") -> list[tuple[Severity, str, str]]:
+        path = tmp_path / "nova.conf"
+        path.write_text(f"[filter_scheduler]\n{nova}\n[steelyard]\n{steelyard}\n")
+        found = examine(NovaConf([str(path)]))
+        assert all(each.remedy and each.finding for each in found)
+        assert all(each.file in (str(path), "(not set)") for each in found)
+        return [(each.severity, each.option, each.finding) for each in found]
+
+    return find
+
+
+def test_nothing_is_wrong(findings: Any) -> None:
+    assert findings(GOOD) == []
+    assert findings("") == []
+
+
+@pytest.mark.parametrize(
+    ("nova", "steelyard", "severity", "option", "said"),
+    [
+        (
+            "available_filters = steelyard.nova.all_filters\n"
+            "enabled_filters = AggregateInstanceTypeFilter",
+            "",
+            "error",
+            "[filter_scheduler] available_filters",
+            "but not nova.scheduler.filters.all_filters: Nova's own filters, ComputeFilter among",
+        ),
+        (
+            "enabled_filters = AggregateInstanceTypeFilter",
+            "",
+            "error",
+            "[filter_scheduler] available_filters",
+            "is enabled but not available",
+        ),
+        (
+            BOTH + "enabled_filters = ComputeFilter",
+            "",
+            "warning",
+            "[filter_scheduler] enabled_filters",
+            "is available but not enabled: it does nothing",
+        ),
+        (
+            GOOD.rstrip() + ", AggregateInstanceExtraSpecsFilter",
+            "",
+            "warning",
+            "[filter_scheduler] enabled_filters",
+            "are both enabled",
+        ),
+        (
+            GOOD.rstrip() + ", ComputeCapabilitiesFilter",
+            "",
+            "note",
+            "[filter_scheduler] enabled_filters",
+            "ComputeCapabilitiesFilter reads plain extra specs too",
+        ),
+        (
+            GOOD,
+            "ram_weight_multiplier = nan",
+            "error",
+            "[steelyard] ram_weight_multiplier",
+            "'nan' is not a finite number",
+        ),
+        (GOOD, "enforce = perhaps", "error", "[steelyard] enforce", "perhaps"),
+        (
+            GOOD,
+            "enforc = false",
+            "warning",
+            "[steelyard] enforc",
+            "there is no such option; did you mean 'enforce'?",
+        ),
+        (
+            GOOD
+            + "weight_classes = nova.scheduler.weights.all_weighers, steelyard.nova.all_weighers",
+            "nova_weighers = RAMWeighr",
+            "error",
+            "[steelyard] nova_weighers",
+            "there is no weigher 'RAMWeighr'; did you mean 'RAMWeigher'?",
+        ),
+        (
+            GOOD + "weight_classes = nova.scheduler.weights.all_weighers, "
+            "steelyard.nova.all_weighers, steelyard.nova.RAMWeigher",
+            "nova_weighers = RAMWeigher",
+            "warning",
+            "[filter_scheduler] weight_classes",
+            "RAMWeigher is named by itself and by steelyard.nova.all_weighers: it counts twice",
+        ),
+        (
+            GOOD,
+            "nova_weighers = RAMWeigher",
+            "warning",
+            "[filter_scheduler] weight_classes",
+            "they do nothing",
+        ),
+        (
+            GOOD
+            + "weight_classes = nova.scheduler.weights.ram.RAMWeigher, steelyard.nova.all_weighers",
+            "nova_weighers = RAMWeigher",
+            "warning",
+            "[filter_scheduler] weight_classes",
+            "server groups with a soft policy are refused",
+        ),
+    ],
+)
+def test_each_finding(
+    findings: Any, nova: str, steelyard: str, severity: str, option: str, said: str
+) -> None:
+    ((found_severity, found_option, finding),) = findings(nova, steelyard)
+    assert (found_severity, found_option) == (severity, option)
+    assert said in finding
+
+
+def test_the_worst_comes_first(findings: Any) -> None:
+    enabled = (
+        "AggregateInstanceTypeFilter, ComputeCapabilitiesFilter, AggregateInstanceExtraSpecsFilter"
+    )
+    found = findings(
+        f"available_filters = steelyard.nova.all_filters\nenabled_filters = {enabled}", "x = 1"
+    )
+    assert [severity for severity, _, _ in found] == ["error", "warning", "warning", "note"]
+
+
+def test_the_file_that_has_the_last_word_is_named(tmp_path: Any) -> None:
+    first, second = tmp_path / "nova.conf", tmp_path / "more.conf"
+    first.write_text("[filter_scheduler]\nenabled_filters = ComputeFilter\n")
+    second.write_text("[filter_scheduler]\nenabled_filters = AggregateInstanceTypeFilter\n")
+    (found,) = examine(NovaConf([str(first), str(second)]))
+    assert found.file == "(not set)"
+    assert found.option == "[filter_scheduler] available_filters"
+    first.write_text("[filter_scheduler]\n" + BOTH)
+    second.write_text("[filter_scheduler]\nenabled_filters = ComputeFilter\n")
+    (found,) = examine(NovaConf([str(first), str(second)]))
+    assert found.file == str(second)
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (GOOD, 0),
+        (GOOD.rstrip() + ", ComputeCapabilitiesFilter", 0),
+        (BOTH + "enabled_filters = ComputeFilter", 1),
+    ],
+)
+def test_the_command(tmp_path: Any, capsys: Any, text: str, status: int) -> None:
+    path = tmp_path / "nova.conf"
+    path.write_text(f"[filter_scheduler]\n{text}\n")
+    assert cli.main(["doctor", "--config-file", str(path), "-f", "json"]) == status
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["File"] for row in rows} <= {str(path)}
+    assert bool(rows) is (text != GOOD)
+
+
+def test_the_command_needs_a_file_that_is_there(capsys: Any, tmp_path: Any) -> None:
+    assert cli.main(["doctor"]) == 2
+    assert "--config-file is missing" in capsys.readouterr().err
+    assert cli.main(["doctor", "--config-file", str(tmp_path / "nowhere.conf")]) == 2
+    assert "nowhere.conf" in capsys.readouterr().err
