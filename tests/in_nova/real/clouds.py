@@ -14,7 +14,7 @@ from nova.tests.functional import integrated_helpers
 CONF = conf.CONF
 
 NOVAS_FILTERS = ["ComputeFilter", "ComputeCapabilitiesFilter", "ImagePropertiesFilter"]
-HOSTS = ("host1", "host2", "host3")
+NOVAS_COUNTERPART = "AggregateInstanceExtraSpecsFilter"
 
 
 class Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc]  # Nova has no types
@@ -23,6 +23,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc]
     compute_driver = "fake.MediumFakeDriver"
     available_filters = ["nova.scheduler.filters.all_filters", "steelyard.nova.all_filters"]
     enabled_filter = "AggregateInstanceTypeFilter"
+    hosts: tuple[str, ...] = ("host1", "host2", "host3")
 
     def setUp(self) -> None:
         # pip puts it into the environment; Nova's fixtures expect a source tree.
@@ -33,7 +34,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc]
             "enabled_filters", [*NOVAS_FILTERS, self.enabled_filter], group="filter_scheduler"
         )
         super().setUp()
-        for host in HOSTS:
+        for host in self.hosts:
             self._start_compute(host)
         self.aggregates: dict[str, int] = {}
 
@@ -70,7 +71,7 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc]
     def hosts_that_take(self, **extra_specs: str) -> set[str]:
         """The hosts on which a server of a flavor with these extra specs can be booted."""
         taking = set()
-        for host in HOSTS:
+        for host in self.hosts:
             server = self.boot(host=host, **extra_specs)
             if server["status"] == "ACTIVE":
                 assert host_of(server) == host

@@ -147,7 +147,7 @@ class NotANumber(clouds.Cloud):
 class NotANumberForNova(NotANumber):
     """The same with Nova's own filter: the request is aborted."""
 
-    enabled_filter = "AggregateInstanceExtraSpecsFilter"
+    enabled_filter = clouds.NOVAS_COUNTERPART
     available_filters = ["nova.scheduler.filters.all_filters"]
     expected = "ERROR"
 
