@@ -32,13 +32,16 @@ def cloud(tmp_path: Any) -> Any:
 @pytest.fixture
 def steelyard(capsys: Any) -> Any:
     def run(*argv: str) -> tuple[int, str, str]:
-        handlers = logging.root.handlers[:]
+        handlers, level = logging.root.handlers[:], logging.root.level
         try:
             status = cli.main(argv)
         except SystemExit as error:  # argparse's
             status = int(error.code or 0)
         finally:
-            logging.root.handlers[:] = handlers  # a command adds its own, once in a process
+            run.level = logging.root.level  # type: ignore[attr-defined]  # for one test to see
+            # A command has its own, once in a process.
+            logging.root.handlers[:] = handlers
+            logging.root.setLevel(level)
         out, err = capsys.readouterr()
         return status, out, err
 
@@ -266,6 +269,13 @@ def test_the_seed_of_the_command_line_counts(steelyard: Any, tmp_path: Any) -> N
     seen = {steelyard(*argv, "--seed", str(seed))[1] for seed in range(8)}
     assert len(seen) > 1
     assert steelyard(*argv)[1] == steelyard(*argv, "--seed", "1")[1]
+
+
+def test_nothing_is_worked_out_for_a_log_that_nobody_reads(steelyard: Any) -> None:
+    steelyard("plugins")
+    assert steelyard.level == logging.WARNING
+    steelyard("-vv", "plugins")
+    assert steelyard.level == logging.DEBUG
 
 
 def test_without_a_command_it_shows_help(steelyard: Any) -> None:

@@ -49,12 +49,17 @@ class App(app.App):
         return parser
 
     def configure_logging(self) -> None:
+        root = logging.getLogger("")
+        before = list(root.handlers)
         try:
             super().configure_logging()
         except OSError as error:
             self.parser.error(f"--log-file: {error.filename}: {error.strerror}")
+        ours = [handler for handler in root.handlers if handler not in before]
+        # What no handler wants is not worth making: the reasons for each host, at debug level.
+        root.setLevel(min(handler.level for handler in ours))
         # A warning about somebody's metadata belongs on the screen, with its level in front.
-        for handler in logging.getLogger("").handlers:
+        for handler in ours:
             if type(handler) is logging.StreamHandler:
                 handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
 
