@@ -22,7 +22,7 @@ class Count(types.Integer):
         return number
 
 
-class FiniteFloat(types.Float):  # type: ignore[misc, unused-ignore]  # untyped before oslo.config 10
+class FiniteFloat(types.Float):
     """A number that is neither infinite nor NaN nor left empty, all of which Float lets through."""
 
     def __call__(self, value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 A real Nova with a real Placement, in one process; every host is in 3 of 20 aggregates. Servers
 are booted through the API, and what ``select_destinations`` takes is measured: the median over
-the boots. Run it with ``python -m testtools.run``; starting the hosts takes some minutes.
+the boots. Run it with ``python -m testtools.run``. Getting a thousand
+hosts ready takes more than twenty minutes; STEELYARD_BENCH_HOSTS asks for fewer.
 """
 
 import os

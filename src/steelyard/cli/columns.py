@@ -1,28 +1,34 @@
 """Cells that read well in a table, and are structures in JSON and YAML."""
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cliff import columns
 
 from steelyard.scheduler import Weight
 
+# Generic for type checkers; when it runs, only in newer cliffs than the oldest that is supported.
+if TYPE_CHECKING:
+    _Column = columns.FormattableColumn[Any]
+else:
+    _Column = columns.FormattableColumn
 
-class Number(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only in newer cliffs
+
+class Number(_Column):
     """A weight, short for people and exact for programs."""
 
     def human_readable(self) -> str:
         return "" if self._value is None else f"{self._value:.4g}"
 
 
-class Place(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only in newer cliffs
+class Place(_Column):
     """The place of a plugin in the order of those that are enabled."""
 
     def human_readable(self) -> str:
         return "no" if self._value is None else str(self._value)
 
 
-class Weights(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only in newer cliffs
+class Weights(_Column):
     def human_readable(self) -> str:
         return "\n".join(map(_weight, self._value))
 
@@ -30,7 +36,7 @@ class Weights(columns.FormattableColumn):  # type: ignore[type-arg]  # generic o
         return [_weight_fields(weight) for weight in self._value]
 
 
-class Causes(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only in newer cliffs
+class Causes(_Column):
     def human_readable(self) -> str:
         return "\n".join(f"{cause.count} by {cause.filter}: {cause.cause}" for cause in self._value)
 
@@ -38,7 +44,7 @@ class Causes(columns.FormattableColumn):  # type: ignore[type-arg]  # generic on
         return [dataclasses.asdict(cause) for cause in self._value]
 
 
-class Why(columns.FormattableColumn):  # type: ignore[type-arg]  # generic only in newer cliffs
+class Why(_Column):
     """Why a host was rejected, or what it weighs."""
 
     def human_readable(self) -> str:

@@ -26,7 +26,6 @@ _FLAVORS_KEPT = 8
 # So many hosts are looked at to tell whether hosts share their sets of aggregates.
 _SAMPLE = 64
 
-
 # The most frequent causes that one summary in the log has.
 _CAUSES_LOGGED = 5
 
