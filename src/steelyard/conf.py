@@ -34,6 +34,21 @@ class FiniteFloat(types.Float):
         return number
 
 
+class DomainKeys(types.List):
+    """Metadata keys, each once, and not the host: it is always the nearest domain."""
+
+    def __call__(self, value: Any) -> Any:
+        keys = super().__call__(value)
+        for key in keys:
+            if not key:
+                raise ValueError(f"{value!r} has an empty key; write names separated by commas")
+            if key == "host":
+                raise ValueError("'host' is always the nearest domain; leave it out")
+            if keys.count(key) > 1:
+                raise ValueError(f"{key!r} is there twice")
+        return keys
+
+
 _plugin_opts = [
     cfg.ListOpt(
         "force_check_ignored_keys",
@@ -87,6 +102,49 @@ counts.
 """,
     ),
     cfg.Opt(
+        "soft_affinity_weight_multiplier",
+        type=FiniteFloat(),
+        default=1000.0,
+        mutable=True,
+        help="""
+How much ServerGroupSoftAffinityWeigher counts.
+
+The default lets the wish of a server group to stay together outrank the usual weights, which
+spread servers by free RAM, CPU and disk, and leaves Nova's own reasons to avoid a host in force
+(``build_failure_weight_multiplier``, ``cross_cell_move_weight_multiplier``: 1000000.0). 0 switches
+the weigher off. The metadata key ``soft_affinity_weight_multiplier`` of a host's aggregates takes
+precedence; of several values the smallest counts.
+""",
+    ),
+    cfg.Opt(
+        "soft_anti_affinity_weight_multiplier",
+        type=FiniteFloat(),
+        default=1000.0,
+        mutable=True,
+        help="""
+How much ServerGroupSoftAntiAffinityWeigher counts.
+
+The same as ``soft_affinity_weight_multiplier``, for server groups that wish to be spread. The
+metadata key is ``soft_anti_affinity_weight_multiplier``.
+""",
+    ),
+    cfg.Opt(
+        "failure_domains",
+        type=DomainKeys(),
+        default=[],
+        sample_default="rack, room",
+        help="""
+Metadata keys of aggregates that name failure domains, from near to far.
+
+With ``rack, room``, servers of a group with the policy ``soft-anti-affinity`` are spread over rooms
+first, then over the racks of a room, then over the hosts of a rack; those of a group with the
+policy ``soft-affinity`` gather likewise. The host itself is always the nearest domain and is not
+listed. Hosts whose aggregates do not have a key form one domain together.
+
+Empty, which is the default, only the hosts themselves count.
+""",
+    ),
+    cfg.Opt(
         "cpu_allocation_ratio",
         type=FiniteFloat(min=0.0),
         default=4.0,
@@ -115,7 +173,7 @@ How much disk CapacityFilter lets servers use, as a multiple of what a host has.
 _nova_opts = [
     cfg.ListOpt(
         "nova_weighers",
-        default=[],
+        default=["ServerGroupSoftAffinityWeigher", "ServerGroupSoftAntiAffinityWeigher"],
         help="""
 The weighers that ``steelyard.nova.all_weighers`` offers to Nova.
 
@@ -145,7 +203,11 @@ filters are named in its own ``[filter_scheduler] enabled_filters``.
     ),
     cfg.ListOpt(
         "enabled_weighers",
-        default=["RAMWeigher"],
+        default=[
+            "RAMWeigher",
+            "ServerGroupSoftAffinityWeigher",
+            "ServerGroupSoftAntiAffinityWeigher",
+        ],
         help="""
 The weighers that the embedded scheduler runs.
 

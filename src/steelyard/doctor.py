@@ -19,9 +19,15 @@ OUR_FILTERS = f"{OURS}.all_filters"
 OUR_WEIGHERS = f"{OURS}.all_weighers"
 NOVAS_FILTERS = "nova.scheduler.filters.all_filters"
 NOVAS_WEIGHERS = "nova.scheduler.weights.all_weighers"
+NOVAS_AFFINITY = "nova.scheduler.weights.affinity"
 OUR_FILTER = "AggregateInstanceTypeFilter"
 NOVAS_FILTER = "AggregateInstanceExtraSpecsFilter"
 CAPABILITIES_FILTER = "ComputeCapabilitiesFilter"
+# Weighers that Nova and steelyard both have, with the option for their multiplier.
+SOFT_WEIGHERS = {
+    "ServerGroupSoftAffinityWeigher": "soft_affinity_weight_multiplier",
+    "ServerGroupSoftAntiAffinityWeigher": "soft_anti_affinity_weight_multiplier",
+}
 
 _GROUP = "filter_scheduler"
 # The options of Nova that are looked at, with Nova's defaults.
@@ -38,6 +44,7 @@ _NOVA_OPTS = [
         ],
     ),
     cfg.ListOpt("weight_classes", default=[NOVAS_WEIGHERS]),
+    *(cfg.FloatOpt(multiplier, default=1.0) for multiplier in SOFT_WEIGHERS.values()),
 ]
 
 
@@ -61,9 +68,13 @@ class Finding:
 
 
 class NovaConf:
-    """A Nova configuration, as far as it matters here."""
+    """A Nova configuration, as far as it matters here.
 
-    def __init__(self, files: Sequence[str]) -> None:
+    ``scheduler_only`` says that no conductor reads it.
+    """
+
+    def __init__(self, files: Sequence[str], *, scheduler_only: bool = False) -> None:
+        self.scheduler_only = scheduler_only
         conf = cfg.ConfigOpts()
         conf([], project="nova", default_config_files=list(files), default_config_dirs=[])
         conf.register_opts(_NOVA_OPTS, group=_GROUP)
@@ -72,6 +83,9 @@ class NovaConf:
         self.available_filters: list[str] = conf[_GROUP].available_filters
         self.enabled_filters: list[str] = conf[_GROUP].enabled_filters
         self.weight_classes: list[str] = conf[_GROUP].weight_classes
+        self.soft_multipliers: dict[str, float] = {
+            name: conf[_GROUP][multiplier] for name, multiplier in SOFT_WEIGHERS.items()
+        }
 
     @property
     def offers_our_filter(self) -> bool:
@@ -80,6 +94,22 @@ class NovaConf:
     @property
     def nova_weighers(self) -> list[str]:
         return list(self._options.nova_weighers)
+
+    @property
+    def names_weighers(self) -> bool:
+        """Whether a file says which of our weighers Nova should use."""
+        return any(
+            "nova_weighers" in said.get(options.GROUP, {}) for said in self._sections.values()
+        )
+
+    def uses_ours(self, weigher: str) -> bool:
+        if f"{OURS}.{weigher}" in self.weight_classes:
+            return True
+        return OUR_WEIGHERS in self.weight_classes and weigher in self.nova_weighers
+
+    def uses_novas(self, weigher: str) -> bool:
+        """Whether Nova's own soft weigher is used; the conductor asks just this."""
+        return bool({NOVAS_WEIGHERS, f"{NOVAS_AFFINITY}.{weigher}"} & set(self.weight_classes))
 
     def bad_values(self) -> Iterator[tuple[str, str]]:
         """Each of our options whose value cannot be read, and why."""
@@ -116,7 +146,17 @@ def _sections(file: str) -> dict[str, Any]:
 
 def examine(conf: NovaConf) -> list[Finding]:
     """Everything that is wrong or risky, the worst first."""
-    questions = (_values, _unknown, _offered, _enabled, _both_filters, _capabilities, _weighers)
+    questions = (
+        _values,
+        _unknown,
+        _offered,
+        _enabled,
+        _both_filters,
+        _capabilities,
+        _weighers,
+        _both_soft_weighers,
+        _policy_check,
+    )
     found = [finding for question in questions for finding in question(conf)]
     return sorted(found, key=lambda finding: list(Severity).index(finding.severity))
 
@@ -214,7 +254,7 @@ def _weighers(conf: NovaConf) -> Iterator[Finding]:
                 f"{name} is named by itself and by {OUR_WEIGHERS}: it counts twice",
                 f"remove {OURS}.{name}",
             )
-    if conf.nova_weighers and OUR_WEIGHERS not in conf.weight_classes:
+    if conf.names_weighers and OUR_WEIGHERS not in conf.weight_classes:
         yield conf.finding(
             Severity.WARNING,
             "weight_classes",
@@ -222,16 +262,31 @@ def _weighers(conf: NovaConf) -> Iterator[Finding]:
             f"they do nothing",
             f"add {OUR_WEIGHERS} to weight_classes",
         )
-    if conf.weight_classes and OUR_WEIGHERS in conf.weight_classes and not _has_novas(conf):
-        yield conf.finding(
-            Severity.WARNING,
-            "weight_classes",
-            "none of Nova's soft-affinity weighers is named: in the conductor's configuration, "
-            "server groups with a soft policy are refused",
-            f"in the file of nova-conductor, name {NOVAS_WEIGHERS}",
-        )
 
 
-def _has_novas(conf: NovaConf) -> bool:
-    soft = "nova.scheduler.weights.affinity.ServerGroupSoft"
-    return any(path == NOVAS_WEIGHERS or path.startswith(soft) for path in conf.weight_classes)
+def _both_soft_weighers(conf: NovaConf) -> Iterator[Finding]:
+    for weigher, multiplier in SOFT_WEIGHERS.items():
+        novas = conf.soft_multipliers[weigher]
+        if conf.uses_ours(weigher) and conf.uses_novas(weigher) and novas:
+            yield conf.finding(
+                Severity.WARNING,
+                multiplier,
+                f"{weigher} is there twice, Nova's own with the multiplier {novas} and ours: the "
+                f"members of a group are weighed twice",
+                f"set {multiplier} = 0.0 in [{_GROUP}]; ours is in [{options.GROUP}]",
+            )
+
+
+def _policy_check(conf: NovaConf) -> Iterator[Finding]:
+    if conf.scheduler_only:
+        return
+    for weigher in SOFT_WEIGHERS:
+        if conf.uses_ours(weigher) and not conf.uses_novas(weigher):
+            yield conf.finding(
+                Severity.WARNING,
+                "weight_classes",
+                f"Nova's own {weigher} is not named: nova-conductor, where it reads this, refuses "
+                f"server groups that need it",
+                f"in what nova-conductor reads, name {NOVAS_WEIGHERS}; if it reads another file, "
+                f"say --scheduler-only",
+            )

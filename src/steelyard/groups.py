@@ -1,10 +1,15 @@
-"""Server groups: what their policies promise, and whether that is supported here."""
+"""Server groups: what their policies promise, how they are asked for, what supports them."""
 
 import dataclasses
 import enum
-from collections.abc import Collection, Mapping
+import re
+import uuid as uuids
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from steelyard import errors
+
+MAX_SERVER_PER_HOST = "max_server_per_host"
 
 
 class Policy(enum.StrEnum):
@@ -16,14 +21,16 @@ class Policy(enum.StrEnum):
     SOFT_ANTI_AFFINITY = "soft-anti-affinity"
 
     @classmethod
-    def parse(cls, text: str) -> "Policy":
+    def parse(cls, text: object) -> "Policy":
         try:
-            return cls(text)
+            return cls(text)  # type: ignore[arg-type]  # whatever is no policy raises
         except ValueError:
             raise errors.InvalidServerGroup(
-                f"unknown policy {text!r}; write one of {', '.join(map(repr, map(str, cls)))}"
+                f"unknown policy {text!r}; write one of {_POLICIES_LISTED}"
             ) from None
 
+
+_POLICIES_LISTED = ", ".join(repr(policy.value) for policy in Policy)
 
 _FILTERS = {
     Policy.AFFINITY: "ServerGroupAffinityFilter",
@@ -32,6 +39,73 @@ _FILTERS = {
 _WEIGHERS = {
     Policy.SOFT_AFFINITY: "ServerGroupSoftAffinityWeigher",
     Policy.SOFT_ANTI_AFFINITY: "ServerGroupSoftAntiAffinityWeigher",
+}
+
+_LONGEST_NAME = 255
+_LONGEST_NUMBER = 9
+_CONTROL = "\\x00-\\x1f\\x7f-\\x9f"
+_NAME = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": _LONGEST_NAME,
+    "pattern": rf"^(?!\s)[^{_CONTROL}]*(?<!\s)(?!\n)$",
+}
+_POLICY = {"enum": [policy.value for policy in Policy]}
+
+
+def _request_schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {
+            "server_group": {
+                "type": "object",
+                "properties": {"name": _NAME, **properties},
+                "required": ["name", *required],
+                "additionalProperties": False,
+            }
+        },
+        "required": ["server_group"],
+        "additionalProperties": False,
+    }
+
+
+#: The body of ``POST os-server-groups`` with a list of policies, which has exactly one.
+POLICIES_SCHEMA: Mapping[str, Any] = _request_schema(
+    {
+        "policies": {
+            "type": "array",
+            "items": [_POLICY],
+            "uniqueItems": True,
+            "additionalItems": False,
+            "minItems": 1,
+        }
+    },
+    ["policies"],
+)
+
+#: The newer body, with one policy and the rules that ``anti-affinity`` may have.
+POLICY_SCHEMA: Mapping[str, Any] = _request_schema(
+    {
+        "policy": _POLICY,
+        "rules": {
+            "type": "object",
+            "properties": {
+                MAX_SERVER_PER_HOST: {
+                    "type": ["integer", "string"],
+                    "pattern": r"^[0-9]*[1-9][0-9]*(?!\n)$",
+                    "maxLength": _LONGEST_NUMBER,
+                    "minimum": 1,
+                }
+            },
+            "additionalProperties": False,
+        },
+    },
+    ["policy"],
+)
+POLICY_SCHEMA["properties"]["server_group"] |= {
+    "if": {"properties": {"policy": {"const": Policy.ANTI_AFFINITY.value}}},
+    "else": {"properties": {"rules": {"maxProperties": 0}}},
 }
 
 
@@ -44,10 +118,48 @@ class ServerGroup:
     rules: Mapping[str, int] = dataclasses.field(default_factory=dict)
     members: frozenset[str] = frozenset()
     hosts: frozenset[str] = frozenset()
+    uuid: str = ""
 
-    def with_member(self, uuid: str, host: str) -> "ServerGroup":
-        """This group with one more server."""
-        return dataclasses.replace(self, members=self.members | {uuid}, hosts=self.hosts | {host})
+    @classmethod
+    def parse(cls, body: object) -> "ServerGroup":
+        """The new group that the body of a ``POST os-server-groups`` asks for, in either form."""
+        asked = _fields(body, "the body", ["server_group"])["server_group"]
+        if isinstance(asked, dict) and "policies" in asked:
+            _fields(asked, "server_group", ["name", "policies"])
+            policy, rules = _only_policy(asked["policies"]), {}
+        else:
+            _fields(asked, "server_group", ["name", "policy"], ["rules"])
+            policy = Policy.parse(asked["policy"])
+            rules = parse_rules(policy, asked.get("rules", {}))
+        return cls(_name(asked["name"]), policy, rules, uuid=str(uuids.uuid4()))
+
+    def response(self) -> dict[str, Any]:
+        """The body that answers a request with a list of policies."""
+        return {
+            "server_group": {
+                "id": self.uuid,
+                "name": self.name,
+                "policies": [self.policy.value],
+                "members": sorted(self.members),
+                "metadata": {},
+            }
+        }
+
+    def with_members(self, placed: Mapping[str, str]) -> "ServerGroup":
+        """This group with more servers, which are given with their hosts."""
+        return dataclasses.replace(
+            self, members=self.members | placed.keys(), hosts=self.hosts | {*placed.values()}
+        )
+
+
+def parse_rules(policy: Policy, rules: object) -> dict[str, int]:
+    """The rules of a group with this policy, as numbers."""
+    given = _fields(rules, "rules", optional=[MAX_SERVER_PER_HOST])
+    if given and policy is not Policy.ANTI_AFFINITY:
+        raise errors.InvalidServerGroup(
+            f"only the policy '{Policy.ANTI_AFFINITY}' has rules, not '{policy}'"
+        )
+    return {name: _count(name, value) for name, value in given.items()}
 
 
 def check_supported(
@@ -63,3 +175,62 @@ def check_supported(
                 f"server group {group.name!r} has the policy '{group.policy}', which needs the "
                 f"{kind} {needed!r}; it is not enabled: add it to enabled_{kind}s"
             )
+
+
+def _fields(
+    value: object, what: str, required: Sequence[str] = (), optional: Sequence[str] = ()
+) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise errors.InvalidServerGroup(f"{what} is {value!r}; it must be a JSON object")
+    allowed = [*required, *optional]
+    for name in value:
+        if name not in allowed:
+            raise errors.InvalidServerGroup(
+                f"{what} has {name!r}, which is unknown{errors.near(str(name), allowed)}"
+            )
+    for name in required:
+        if name not in value:
+            raise errors.InvalidServerGroup(
+                f"{what} has no {name!r}; required are {', '.join(required)}"
+            )
+    return value
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME:
+        raise errors.InvalidServerGroup(
+            f"the name is {name!r}; it must be text of 1 to {_LONGEST_NAME} characters"
+        )
+    if name != name.strip() or re.search(f"[{_CONTROL}]", name):
+        raise errors.InvalidServerGroup(
+            f"the name is {name!r}; it must neither begin or end with white space nor have "
+            f"control characters"
+        )
+    return name
+
+
+def _only_policy(policies: object) -> Policy:
+    if not isinstance(policies, list) or len(policies) != 1:
+        raise errors.InvalidServerGroup(
+            f"policies is {policies!r}; it must be a list with exactly one of {_POLICIES_LISTED}"
+        )
+    return Policy.parse(policies[0])
+
+
+def _count(name: str, value: object) -> int:
+    match value:
+        case bool():
+            number = 0
+        case int():
+            number = value
+        case float() if value.is_integer():
+            number = int(value)
+        case str() if re.fullmatch(f"[0-9]{{1,{_LONGEST_NUMBER}}}", value):
+            number = int(value)
+        case _:
+            number = 0
+    if number < 1:
+        raise errors.InvalidServerGroup(
+            f"rule {name!r} is {value!r}; it must be a whole number from 1 on"
+        )
+    return number

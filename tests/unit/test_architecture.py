@@ -11,7 +11,7 @@ ROOT = pathlib.Path(steelyard.__file__).parent
 # From the bottom to the top; a module imports from its own layer and from those below.
 LAYERS = [
     ["attributes", "conf", "errors", "expressions", "once", "string_sets", "verdict"],
-    ["aggregates", "groups"],
+    ["aggregates", "failure_domains", "groups"],
     ["filters", "weighers"],
     ["plugins", "scheduler"],
     ["doctor"],

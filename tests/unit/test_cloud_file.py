@@ -145,9 +145,13 @@ def test_json_reads_alike(described: Any) -> None:
         (
             ("max_server_per_host: 2", "max_server_per_host: 0"),
             "15: server_groups.web.rules",
-            "from 1 to",
+            "rule 'max_server_per_host' is '0'; it must be a whole number from 1 on",
         ),
-        (("max_server_per_host: 2", "max_servers: 2"), "15:", "unknown key 'max_servers'"),
+        (
+            ("max_server_per_host: 2", "max_servers: 2"),
+            "15: server_groups.web.rules",
+            "rules has 'max_servers', which is unknown; did you mean 'max_server_per_host'?",
+        ),
         (("host: h1", "host: h9"), "17: servers.web-1.host:", "there is no host 'h9'"),
         (
             ("flavor: small, group", "flavor: smal, group"),

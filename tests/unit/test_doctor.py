@@ -110,11 +110,20 @@ def test_nothing_is_wrong(findings: Any) -> None:
         ),
         (
             GOOD
-            + "weight_classes = nova.scheduler.weights.ram.RAMWeigher, steelyard.nova.all_weighers",
-            "nova_weighers = RAMWeigher",
+            + "weight_classes = nova.scheduler.weights.affinity.ServerGroupSoftAffinityWeigher, "
+            "steelyard.nova.all_weighers\nsoft_affinity_weight_multiplier = 0",
+            "",
             "warning",
             "[filter_scheduler] weight_classes",
-            "server groups with a soft policy are refused",
+            "Nova's own ServerGroupSoftAntiAffinityWeigher is not named: nova-conductor, where",
+        ),
+        (
+            GOOD + "weight_classes = nova.scheduler.weights.all_weighers, "
+            "steelyard.nova.ServerGroupSoftAffinityWeigher",
+            "",
+            "warning",
+            "[filter_scheduler] soft_affinity_weight_multiplier",
+            "ServerGroupSoftAffinityWeigher is there twice, Nova's own with the multiplier 1.0",
         ),
     ],
 )
@@ -124,6 +133,30 @@ def test_each_finding(
     ((found_severity, found_option, finding),) = findings(nova, steelyard)
     assert (found_severity, found_option) == (severity, option)
     assert said in finding
+
+
+SOFT_IN_BOTH = "weight_classes = nova.scheduler.weights.all_weighers, steelyard.nova.all_weighers\n"
+ONLY_OURS = "weight_classes = nova.scheduler.weights.ram.RAMWeigher, steelyard.nova.all_weighers\n"
+
+
+def test_soft_weighers_are_weighed_twice(findings: Any) -> None:
+    twice = [option for _, option, _ in findings(GOOD + SOFT_IN_BOTH)]
+    assert twice == [
+        "[filter_scheduler] soft_affinity_weight_multiplier",
+        "[filter_scheduler] soft_anti_affinity_weight_multiplier",
+    ]
+    off = "soft_affinity_weight_multiplier = 0.0\nsoft_anti_affinity_weight_multiplier = 0.0\n"
+    assert findings(GOOD + SOFT_IN_BOTH + off) == []
+
+
+def test_the_conductor_reads_another_file(tmp_path: Any, capsys: Any) -> None:
+    path = tmp_path / "scheduler.conf"
+    path.write_text(f"[filter_scheduler]\n{GOOD}{ONLY_OURS}")
+    assert len(examine(NovaConf([str(path)]))) == 2
+    assert examine(NovaConf([str(path)], scheduler_only=True)) == []
+    assert cli.main(["doctor", "--config-file", str(path)]) == 1
+    assert "--scheduler-only" in capsys.readouterr().out.replace("\n", "")
+    assert cli.main(["doctor", "--config-file", str(path), "--scheduler-only"]) == 0
 
 
 def test_the_worst_comes_first(findings: Any) -> None:

@@ -41,6 +41,6 @@ def test_a_policy_needs_its_plugin(policy: Any) -> None:
 
 
 def test_a_member_joins_with_its_host() -> None:
-    group = ServerGroup("g", Policy.AFFINITY).with_member("u1", "h1").with_member("u2", "h1")
+    group = ServerGroup("g", Policy.AFFINITY).with_members({"u1": "h1", "u2": "h1"})
     assert group.members == {"u1", "u2"}
     assert group.hosts == {"h1"}

@@ -78,6 +78,10 @@ def test_groups(scheduler: Any) -> None:
         caught.value
     )
     assert "      3 ServerGroupAntiAffinityFilter: " in str(caught.value)
+
+
+def test_a_soft_policy_needs_its_weigher(configured: Any) -> None:
+    scheduler = FilterScheduler(cloud(), configured("enabled_weighers = RAMWeigher"))
     with pytest.raises(PolicyNotSupported, match="ServerGroupSoftAffinityWeigher"):
         hosts_of(scheduler, "small", "softly")
 
@@ -176,7 +180,11 @@ def test_a_decision_explains_itself(conf: Any) -> None:
     assert (other.host, other.chosen, other.fits) == ("c", False, True)
     assert [
         (w.weigher, w.raw, w.normalised, w.multiplier, w.multiplied) for w in chosen.weights
-    ] == [("RAMWeigher", 4096.0, 1.0, 1.0, 1.0)]
+    ] == [
+        ("RAMWeigher", 4096.0, 1.0, 1.0, 1.0),
+        ("ServerGroupSoftAffinityWeigher", 0.0, 0.0, 1000.0, 0.0),
+        ("ServerGroupSoftAntiAffinityWeigher", 0.0, 0.0, 1000.0, 0.0),
+    ]
     assert (other.weight, chosen.weight, rejected.weight) == (0.5, 1.0, None)
     assert rejected.passed == ("CapacityFilter",)
     assert rejected.rejected_by == "AggregateInstanceTypeFilter"

@@ -18,6 +18,15 @@ class Doctor(Listing):
     cannot be read. A note alone counts as nothing.
     """
 
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "--scheduler-only",
+            action="store_true",
+            help="nova-conductor reads other files than these",
+        )
+        return parser
+
     def run(self, parsed_args: argparse.Namespace) -> int:
         self._findings: list[doctor.Finding] = []
         status = super().run(parsed_args)
@@ -29,7 +38,7 @@ class Doctor(Listing):
         if not files:
             raise errors.BadRequest("--config-file is missing: name nova.conf, as often as needed")
         with self.reading(files):
-            conf = doctor.NovaConf(files)
+            conf = doctor.NovaConf(files, scheduler_only=parsed_args.scheduler_only)
         self._findings = doctor.examine(conf)
         return ("Severity", "File", "Option", "Finding", "Remedy"), [
             (str(found.severity), found.file, found.option, found.finding, found.remedy)

@@ -4,10 +4,8 @@ from collections.abc import Collection
 
 from steelyard.attributes import read
 from steelyard.filters import base
-from steelyard.groups import Policy
+from steelyard.groups import MAX_SERVER_PER_HOST, Policy
 from steelyard.verdict import PASSED, Verdict
-
-MAX_SERVER_PER_HOST = "max_server_per_host"
 
 
 class ServerGroupAffinityFilter(base.Filter):

@@ -72,19 +72,69 @@ class Cloud:
     def server_group(self, name: str) -> ServerGroup:
         return known("server group", name, self.server_groups)
 
+    def server(self, name: str) -> Server:
+        """The server with the name, or with the UUID."""
+        if name in self.servers:
+            return self.servers[name]
+        return known("server", name, {server.name: server for server in self.servers.values()})
+
     def with_servers(self, servers: Iterable[Server]) -> "Cloud":
         """This cloud with more servers, which also join their groups."""
         added: dict[str, Server] = {}
-        groups = dict(self.server_groups)
+        joining: dict[str, dict[str, str]] = {}
         for server in servers:
             if server.uuid in self.servers or server.uuid in added:
                 raise errors.Conflict(f"there is already a server with the UUID {server.uuid!r}")
             known("host", server.host, self.hosts)
             if server.group is not None:
-                group = known("server group", server.group, groups)
-                groups[server.group] = group.with_member(server.uuid, server.host)
+                self.server_group(server.group)
+                joining.setdefault(server.group, {})[server.uuid] = server.host
             added[server.uuid] = server
+        groups = dict(self.server_groups)
+        groups |= {name: groups[name].with_members(placed) for name, placed in joining.items()}
         return dataclasses.replace(self, servers={**self.servers, **added}, server_groups=groups)
+
+    def with_moved(self, server: Server, host: str) -> "Cloud":
+        """This cloud with one of its servers on another host."""
+        known("host", host, self.hosts)
+        moved = dataclasses.replace(server, host=host)
+        groups = dict(self.server_groups)
+        others = self.others_of(server)
+        if others is not None:
+            groups[others.name] = others.with_members({server.uuid: host})
+        servers = {**self.servers, server.uuid: moved}
+        return dataclasses.replace(self, servers=servers, server_groups=groups)
+
+    def others_of(self, server: Server) -> ServerGroup | None:
+        """The server's group as it is for that server: without it."""
+        if server.group is None:
+            return None
+        placed = {
+            other.uuid: other.host
+            for other in self.servers.values()
+            if other.group == server.group and other.uuid != server.uuid
+        }
+        return dataclasses.replace(
+            self.server_group(server.group),
+            members=frozenset(placed),
+            hosts=frozenset(placed.values()),
+        )
+
+    def with_server_group(self, group: ServerGroup) -> "Cloud":
+        """This cloud with one more server group."""
+        if group.name in self.server_groups:
+            raise errors.Conflict(f"there is already a server group {group.name!r}")
+        return dataclasses.replace(self, server_groups={**self.server_groups, group.name: group})
+
+    def without_server_group(self, name: str) -> "Cloud":
+        """This cloud without the group; its servers stay, in no group."""
+        self.server_group(name)
+        groups = {other: group for other, group in self.server_groups.items() if other != name}
+        servers = {
+            uuid: dataclasses.replace(server, group=None) if server.group == name else server
+            for uuid, server in self.servers.items()
+        }
+        return dataclasses.replace(self, servers=servers, server_groups=groups)
 
 
 def known(kind: str, name: str, there: Mapping[str, ValueT]) -> ValueT:

@@ -4,17 +4,18 @@ Every scalar is read as text, so that ``~``, ``true`` and ``1`` in metadata mean
 would make of them; numbers are converted here, where they are expected.
 """
 
+import contextlib
 import json
 import os
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import IO, Any
 
 from steelyard import errors
-from steelyard.groups import Policy, ServerGroup
+from steelyard.groups import Policy, ServerGroup, parse_rules
 from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server
 
-# Servers that are described without a UUID get one that follows from their name.
+# What is described without a UUID gets one that follows from its name.
 _NAMESPACE = uuid.UUID("5d9e5d2f-93b5-4c1b-9c4f-0b8a7c3c1a51")
 
 # The tags of values that are written without one.
@@ -219,29 +220,35 @@ def _flavor(name: str, value: Any, path: Path) -> Flavor:
 
 
 def _server_group(name: str, value: Any, path: Path) -> ServerGroup:
-    fields = _fields(value, path, required=("policy",), optional=("rules",))
-    try:
+    fields = _fields(value, path, required=("policy",), optional=("rules", "uuid"))
+    with _at((*path, "policy")):
         policy = Policy.parse(_text(fields["policy"], (*path, "policy")))
+    with _at((*path, "rules")):
+        rules = parse_rules(policy, fields.get("rules", {}))
+    return ServerGroup(name, policy, rules, uuid=_uuid(name, fields, path))
+
+
+@contextlib.contextmanager
+def _at(path: Path) -> Iterator[None]:
+    """Says where in the file the description of a server group is malformed."""
+    try:
+        yield
     except errors.InvalidServerGroup as error:
-        raise _Mistake(str(error), (*path, "policy")) from error
-    if "rules" in fields and policy is not Policy.ANTI_AFFINITY:
-        raise _Mistake(
-            f"only the policy '{Policy.ANTI_AFFINITY}' has rules, not '{policy}'", (*path, "rules")
-        )
-    rules = _fields(fields.get("rules", {}), (*path, "rules"), optional=("max_server_per_host",))
-    return ServerGroup(
-        name, policy, {key: _number(rules[key], (*path, "rules", key), 1) for key in rules}
-    )
+        raise _Mistake(str(error), path) from error
+
+
+def _uuid(name: str, fields: Mapping[str, Any], path: Path) -> str:
+    """The UUID that is written, or one that follows from the name."""
+    if "uuid" in fields:
+        return _text(fields["uuid"], (*path, "uuid"))
+    return str(uuid.uuid5(_NAMESPACE, name))
 
 
 def _server(name: str, value: Any, path: Path, cloud: Cloud) -> Server:
     fields = _fields(value, path, required=("host", "flavor"), optional=("group", "uuid"))
     group = fields.get("group")
-    identity = fields.get("uuid")
-    if identity is None:
-        identity = str(uuid.uuid5(_NAMESPACE, name))
     return Server(
-        _text(identity, (*path, "uuid")),
+        _uuid(name, fields, path),
         name,
         cloud.flavors[_known("flavor", fields["flavor"], cloud.flavors, (*path, "flavor"))],
         _known("host", fields["host"], cloud.hosts, (*path, "host")),

@@ -51,6 +51,8 @@ class Request:
     flavor: Flavor
     instance_group: ServerGroup | None = None
     instance_uuid: str = ""
+    ignore_hosts: frozenset[str] = frozenset()
+    """Hosts that are no candidates: the one that a server is moved from."""
 
 
 def host_states(cloud: Cloud) -> list[HostState]:

@@ -6,7 +6,7 @@ import itertools
 import math
 import random
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from oslo_config import cfg
 
@@ -95,8 +95,9 @@ class FilterScheduler:
         decisions: list[Decision] = []
         for index, name in enumerate(self._new_names(request.flavor.name, count)):
             request = dataclasses.replace(request, instance_uuid=self._new_uuid())
-            hosts = self._filter(hosts, request, index, rejected)
-            decision = self._decide(name, hosts, rejected, request)
+            filters = self.filters if index == 0 else self._filters_of_each_server
+            hosts = self._filter(hosts, request, filters, rejected)
+            decision = self._decide(name, self.filters, hosts, rejected, request)
             decisions.append(decision)
             if decision.server is None:
                 raise NoValidHost(decisions, count)
@@ -107,13 +108,38 @@ class FilterScheduler:
             request = _with_member(request, decision.server)
         return Selection(self.cloud, tuple(decisions))
 
+    def select_move(self, server: str) -> Selection:
+        """Another host for a server that is there, as for a migration or an evacuation."""
+        moving = self.cloud.server(server)
+        request = self._request_of(moving, frozenset({moving.host}))
+        candidates = [state for state in host_states(self.cloud) if state.host != moving.host]
+        return self._select_for(moving, candidates, request, self.filters)
+
+    def select_rebuild(self, server: str) -> Selection:
+        """The host of a server that is rebuilt where it is, if it may be.
+
+        Only filters that run on rebuilds are asked: what holds for new servers need not hold for
+        one that is there.
+        """
+        staying = self.cloud.server(server)
+        filters = {name: each for name, each in self.filters.items() if each.RUN_ON_REBUILD}
+        candidates = [state for state in host_states(self.cloud) if state.host == staying.host]
+        return self._select_for(staying, candidates, self._request_of(staying), filters)
+
     def commit(self, selection: Selection) -> None:
-        """Adds the selected servers to the cloud, if it is still the one they were chosen in."""
+        """Puts the servers where they were selected to be, if the cloud has not changed since."""
         if selection.cloud is not self.cloud:
             raise errors.Conflict(
                 "the cloud has changed since these hosts were selected; select again"
             )
-        self.cloud = self.cloud.with_servers(selection.servers)
+        there = self.cloud.servers
+        cloud = self.cloud.with_servers(
+            server for server in selection.servers if server.uuid not in there
+        )
+        for server in selection.servers:
+            if server.uuid in there:
+                cloud = cloud.with_moved(there[server.uuid], server.host)
+        self.cloud = cloud
 
     def _refreshed(self, request: Request) -> Request:
         """The request with its group as it is now: servers may have joined since it was made."""
@@ -123,13 +149,45 @@ class FilterScheduler:
         check_supported(group, self.filters, self.weighers)
         return dataclasses.replace(request, instance_group=group)
 
+    def _request_of(self, server: Server, ignore_hosts: frozenset[str] = frozenset()) -> Request:
+        """The request for a server that is there, and does not count in its own group."""
+        group = self.cloud.others_of(server)
+        if group is not None:
+            check_supported(group, self.filters, self.weighers)
+        return Request(server.flavor, group, server.uuid, ignore_hosts)
+
+    def _select_for(
+        self,
+        server: Server,
+        candidates: list[HostState],
+        request: Request,
+        filters: Mapping[str, Filter],
+    ) -> Selection:
+        rejected: list[Rejected] = []
+        hosts = self._filter(candidates, request, filters, rejected)
+        decision = self._decide(server.name, filters, hosts, rejected, request)
+        if decision.server is None:
+            raise NoValidHost([decision], 1)
+        return Selection(self.cloud, (decision,))
+
+    @property
+    def _filters_of_each_server(self) -> dict[str, Filter]:
+        """The filters that are asked again for each further server of a request."""
+        return {
+            name: each
+            for name, each in self.filters.items()
+            if not each.run_filter_once_per_request
+        }
+
     def _filter(
-        self, hosts: list[HostState], request: Request, index: int, rejected: list[Rejected]
+        self,
+        hosts: list[HostState],
+        request: Request,
+        filters: Mapping[str, Filter],
+        rejected: list[Rejected],
     ) -> list[HostState]:
         """The hosts that pass; what the others fell to is appended to ``rejected``."""
-        for name, filter_ in self.filters.items():
-            if index > 0 and filter_.run_filter_once_per_request:
-                continue
+        for name, filter_ in filters.items():
             with _named("filter", name):
                 passed = list(filter_.filter_all(hosts, request))
             if len(passed) < len(hosts):
@@ -140,7 +198,12 @@ class FilterScheduler:
         return hosts
 
     def _decide(
-        self, name: str, hosts: list[HostState], rejected: list[Rejected], request: Request
+        self,
+        name: str,
+        filters: Iterable[str],
+        hosts: list[HostState],
+        rejected: list[Rejected],
+        request: Request,
     ) -> Decision:
         weighed = self._weigh(hosts, request)
         server = None
@@ -155,7 +218,7 @@ class FilterScheduler:
                 chosen.obj.host,
                 None if group is None else group.name,
             )
-        return Decision(request, tuple(self.filters), weighed, tuple(rejected), server)
+        return Decision(request, tuple(filters), weighed, tuple(rejected), server)
 
     def _weigh(self, hosts: list[HostState], request: Request) -> list[Weighed]:
         """The hosts with their weights, best first; of equal ones, in their order."""
@@ -214,4 +277,6 @@ def _with_member(request: Request, server: Server) -> Request:
     group = request.instance_group
     if group is None:
         return request
-    return dataclasses.replace(request, instance_group=group.with_member(server.uuid, server.host))
+    return dataclasses.replace(
+        request, instance_group=group.with_members({server.uuid: server.host})
+    )

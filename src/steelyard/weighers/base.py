@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from steelyard.attributes import read
+from steelyard.attributes import read, read_all
 from steelyard.once import Once
 from steelyard.string_sets import finite_number
 
@@ -45,6 +45,8 @@ class Weigher(abc.ABC):
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         """Reads all options, so that a bad value is found before the first request."""
         self._first_time = Once()
+        # The hosts of the last request by their identity, replaced as a whole by the next one.
+        self._kept: dict[int, tuple[object, float]] = {}
 
     @abc.abstractmethod
     def _weigh_object(self, host: object, request: object) -> float:
@@ -52,6 +54,7 @@ class Weigher(abc.ABC):
 
     def weigh_objects(self, weighed_hosts: Sequence[WeighedHost], request: object) -> list[float]:
         """The raw weights of the hosts, none beyond ``minval`` and ``maxval``."""
+        self.keep_multipliers([each.obj for each in weighed_hosts])
         return [self._clamp(self._weigh_object(each.obj, request)) for each in weighed_hosts]
 
     def multiplier(self) -> float:
@@ -59,26 +62,61 @@ class Weigher(abc.ABC):
         return 1.0
 
     def weight_multiplier(self, host: object) -> float:
-        """How much the weigher counts for this host."""
-        if self.multiplier_key is None:
-            return self.multiplier()
-        stated = (
-            self._stated_multiplier(aggregate) for aggregate in read(host, "aggregates") or ()
+        """How much the weigher counts for this host.
+
+        Of the values that the host's aggregates state, the smallest counts.
+        """
+        known, multiplier = self._kept.get(id(host), (None, 0.0))
+        return multiplier if known is host else self._multipliers([host])[0]
+
+    def keep_multipliers(self, hosts: Sequence[object]) -> None:
+        """Works the multipliers of a request's hosts out in one go.
+
+        Schedulers weigh all hosts and then ask for the multiplier of each: a ``weigh_objects``
+        that calls this once makes those answers cheap, and equal for the whole request.
+        """
+        self._kept = dict(
+            zip(map(id, hosts), zip(hosts, self._multipliers(hosts), strict=True), strict=True)
         )
-        return min((value for value in stated if value is not None), default=self.multiplier())
+
+    def _multipliers(self, hosts: Sequence[object]) -> list[float]:
+        default = self.multiplier()
+        if self.multiplier_key is None:
+            return [default] * len(hosts)
+        memberships = [aggregates or () for aggregates in read_all(hosts, "aggregates")]
+        # By identity: aggregates are whatever the scheduler has, and need not be hashable.
+        distinct = {id(each): each for aggregates in memberships for each in aggregates}
+        stated = {
+            identity: number
+            for identity, aggregate in distinct.items()
+            if (number := self._stated_multiplier(aggregate)) is not None
+        }
+        if not stated:
+            return [default] * len(hosts)
+        return [
+            min((stated[id(each)] for each in aggregates if id(each) in stated), default=default)
+            for aggregates in memberships
+        ]
 
     def _stated_multiplier(self, aggregate: object) -> float | None:
+        """The smallest of the numbers that the aggregate's metadata lists."""
         text = (read(aggregate, "metadata") or {}).get(self.multiplier_key)
         if text is None:
             return None
-        number = finite_number(str(text))
-        if number is None and self._first_time((read(aggregate, "name"), text)):
-            LOG.warning(
-                "Aggregate %(name)r has %(key)r = %(text)r, which is not a finite number and is "
-                "ignored; write a number such as 2.0",
-                {"name": read(aggregate, "name"), "key": self.multiplier_key, "text": text},
-            )
-        return number
+        numbers = {part: finite_number(part) for part in str(text).split(",")}
+        for part, number in numbers.items():
+            if number is None and self._first_time((read(aggregate, "name"), text, part)):
+                LOG.warning(
+                    "Aggregate %(name)r has %(key)r = %(text)r: %(part)r is not a finite number "
+                    "and is ignored; write a number such as 2.0",
+                    {
+                        "name": read(aggregate, "name"),
+                        "key": self.multiplier_key,
+                        "text": text,
+                        "part": part.strip(),
+                    },
+                )
+        return min((number for number in numbers.values() if number is not None), default=None)
 
     def _clamp(self, weight: float) -> float:
         if self.minval is not None:

@@ -1,7 +1,5 @@
 """Hosts by their free RAM."""
 
-from collections.abc import Sequence
-
 from oslo_config import cfg
 
 from steelyard import conf as options
@@ -19,17 +17,10 @@ class RAMWeigher(base.Weigher):
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         super().__init__(conf)
         self._options = options.register(conf)
-        self._multiplier = self._options.ram_weight_multiplier
-
-    def weigh_objects(
-        self, weighed_hosts: Sequence[base.WeighedHost], request: object
-    ) -> list[float]:
-        # The option may change at run time: it is read once per request, not once per host.
-        self._multiplier = self._options.ram_weight_multiplier
-        return super().weigh_objects(weighed_hosts, request)
+        options.read_all(self._options, "ram_weight_multiplier")
 
     def multiplier(self) -> float:
-        return float(self._multiplier)
+        return float(self._options.ram_weight_multiplier)
 
     def _weigh_object(self, host: object, request: object) -> float:
         return float(read(host, "free_ram_mb") or 0)

@@ -1,0 +1,72 @@
+"""Where hosts are: the racks, rooms and whatever else aggregates name in their metadata.
+
+A place is a tuple of names from far to near, such as ``("room 1", "rack 7")``. Each beginning of
+it is a domain, so that the racks called 7 of two rooms are two domains.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from steelyard.attributes import read, read_all
+
+Place = tuple[str | None, ...]
+
+
+class FailureDomains:
+    """The places of a request's hosts, as far as the aggregates of these hosts tell.
+
+    ``keys`` are metadata keys from near to far. ``warn`` is told about a host that is in two
+    places at once; of its names at that level, the first in text order counts.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[object],
+        keys: Sequence[str],
+        warn: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self._far_to_near = tuple(reversed(keys))
+        self._warn = warn
+        memberships = [aggregates or () for aggregates in read_all(hosts, "aggregates")]
+        distinct = {id(each): each for aggregates in memberships for each in aggregates}
+        self._naming = {key: each for key, each in distinct.items() if self._names(each)}
+        self._memo: dict[frozenset[int], Place] = {}
+        self.places = [
+            self._place(frozenset(map(id, aggregates)) & self._naming.keys())
+            for aggregates in memberships
+        ]
+
+    def places_of(self, names: Collection[str]) -> list[Place]:
+        """Where the named hosts are, without those of which no aggregate here tells."""
+        found: dict[str, set[int]] = {}
+        for identity, aggregate in self._naming.items():
+            for name in set(names).intersection(read(aggregate, "hosts") or ()):
+                found.setdefault(name, set()).add(identity)
+        return [self._place(frozenset(identities)) for identities in found.values()]
+
+    def _names(self, aggregate: object) -> list[tuple[int, str]]:
+        """The names that the aggregate gives to levels."""
+        metadata = read(aggregate, "metadata") or {}
+        return [
+            (level, str(metadata[key]).strip())
+            for level, key in enumerate(self._far_to_near)
+            if metadata.get(key) is not None
+        ]
+
+    def _place(self, identities: frozenset[int]) -> Place:
+        if identities not in self._memo:
+            self._memo[identities] = self._merged([self._naming[each] for each in identities])
+        return self._memo[identities]
+
+    def _merged(self, aggregates: Iterable[object]) -> Place:
+        levels: list[set[str]] = [set() for _ in self._far_to_near]
+        for aggregate in aggregates:
+            for level, name in self._names(aggregate):
+                levels[level].add(name)
+        for key, names in zip(self._far_to_near, levels, strict=True):
+            if len(names) > 1:
+                listed = ", ".join(map(repr, sorted(names)))
+                self._warn(
+                    f"hosts are in several domains at once: their aggregates say {key!r} = "
+                    f"{listed}; the first counts: leave one of them"
+                )
+        return tuple(min(names, default=None) for names in levels)

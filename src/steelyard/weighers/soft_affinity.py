@@ -1,0 +1,133 @@
+"""Hosts by how many servers of the group they have: soft affinity and soft anti-affinity."""
+
+import collections
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
+
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from steelyard import conf as options
+from steelyard.attributes import read, read_all
+from steelyard.failure_domains import FailureDomains, Place
+from steelyard.groups import Policy
+from steelyard.weighers import base
+
+LOG = logging.getLogger(__name__)
+
+
+class _SoftWeigher(base.Weigher):
+    """Counts the group's servers on each host, without the one that is being placed."""
+
+    policy: ClassVar[Policy]
+    sign: ClassVar[int]
+
+    def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
+        super().__init__(conf)
+        self._options = options.register(conf)
+        options.read_all(self._options, self.multiplier_key or "")
+        self._levels = tuple(self._options.failure_domains)
+
+    def multiplier(self) -> float:
+        return float(self._options[self.multiplier_key])
+
+    def weigh_objects(
+        self, weighed_hosts: Sequence[base.WeighedHost], request: object
+    ) -> list[float]:
+        hosts = [each.obj for each in weighed_hosts]
+        self.keep_multipliers(hosts)
+        group = read(request, "instance_group")
+        if read(group, "policy") != self.policy:
+            return [0.0] * len(hosts)
+        others = _others(group, request)
+        weights = [_count(others, instances) for instances in read_all(hosts, "instances")]
+        if self._levels:
+            weights = self._ranks(hosts, weights, group, request)
+        return [float(self.sign * weight) for weight in weights]
+
+    def _weigh_object(self, host: object, request: object) -> float:
+        """The count on this host; which domains are fuller, only ``weigh_objects`` can tell."""
+        group = read(request, "instance_group")
+        if read(group, "policy") != self.policy:
+            return 0.0
+        return float(self.sign * _count(_others(group, request), read(host, "instances")))
+
+    def _ranks(
+        self, hosts: Sequence[object], counts: Sequence[int], group: object, request: object
+    ) -> list[int]:
+        """The hosts' places in the order of (farthest domain, …, nearest domain, host).
+
+        Ranks, not sums: a step at any level then weighs the same, and enough to be felt.
+        """
+        domains = FailureDomains(hosts, self._levels, self._warn_once)
+        unseen = _unseen_hosts(hosts, counts, group, request)
+        members = _members_by_domain(domains.places, counts, domains.places_of(unseen))
+        totals = {
+            place: tuple(members[domain] for domain in _domains(place))
+            for place in set(domains.places)
+        }
+        fullness = zip(domains.places, counts, strict=True)
+        keys = [(*totals[place], count) for place, count in fullness]
+        ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+        return [ranks[key] for key in keys]
+
+    def _warn_once(self, message: str) -> None:
+        if self._first_time(message):
+            LOG.warning("%s", message)
+
+
+class ServerGroupSoftAffinityWeigher(_SoftWeigher):
+    """Prefers hosts that have more servers of a group with the policy ``soft-affinity``."""
+
+    policy = Policy.SOFT_AFFINITY
+    sign = 1
+    multiplier_key = "soft_affinity_weight_multiplier"
+
+
+class ServerGroupSoftAntiAffinityWeigher(_SoftWeigher):
+    """Prefers hosts that have fewer servers of a group with the policy ``soft-anti-affinity``."""
+
+    policy = Policy.SOFT_ANTI_AFFINITY
+    sign = -1
+    multiplier_key = "soft_anti_affinity_weight_multiplier"
+
+
+def _others(group: object, request: object) -> set[str]:
+    """The group's servers without the one that is being placed."""
+    # A set, no frozenset: meeting the keys of a dictionary, a set walks the smaller of the two.
+    others = set(read(group, "members") or ())
+    others.discard(read(request, "instance_uuid"))
+    return others
+
+
+def _count(others: set[str], instances: Mapping[str, object] | None) -> int:
+    return len(others & instances.keys()) if instances else 0
+
+
+def _unseen_hosts(
+    hosts: Sequence[object], counts: Sequence[int], group: object, request: object
+) -> Collection[str]:
+    """The hosts of the group that are no candidates; there is at least one other server on each."""
+    unseen = set(read(group, "hosts") or ()).difference(read_all(hosts, "host"))
+    if len(_others(group, request)) - sum(counts) < len(unseen):
+        # There are not so many servers: the one being placed is alone on the host that it leaves.
+        unseen.difference_update(read(request, "ignore_hosts") or ())
+    return unseen
+
+
+def _members_by_domain(
+    places: Sequence[Place], counts: Sequence[int], unseen: Sequence[Place]
+) -> collections.Counter[Place]:
+    members: collections.Counter[Place] = collections.Counter()
+    for place, count in zip(places, counts, strict=True):
+        for domain in _domains(place) if count else ():
+            members[domain] += count
+    for place in unseen:
+        # Where the candidates' aggregates name nothing, it is not known which domain it is.
+        members.update(domain for domain in _domains(place) if domain[-1] is not None)
+    return members
+
+
+def _domains(place: Place) -> list[Place]:
+    """The domains that the place is in, from far to near."""
+    return [place[:depth] for depth in range(1, len(place) + 1)]
