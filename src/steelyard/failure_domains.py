@@ -31,7 +31,7 @@ class FailureDomains:
         self._naming = {key: each for key, each in distinct.items() if self._names(each)}
         self._memo: dict[frozenset[int], Place] = {}
         self.places = [
-            self._place(frozenset(map(id, aggregates)) & self._naming.keys())
+            self._place(frozenset(filter(self._naming.__contains__, map(id, aggregates))))
             for aggregates in memberships
         ]
 

@@ -1,3 +1,4 @@
+import uuid
 from typing import Any
 
 import pytest
@@ -44,3 +45,85 @@ def test_a_member_joins_with_its_host() -> None:
     group = ServerGroup("g", Policy.AFFINITY).with_members({"u1": "h1", "u2": "h1"})
     assert group.members == {"u1", "u2"}
     assert group.hosts == {"h1"}
+
+
+def body(**fields: Any) -> Any:
+    return {"server_group": {"name": "test", **fields}}
+
+
+def test_the_request_of_the_document_and_its_answer() -> None:
+    group = ServerGroup.parse(body(policies=["soft-anti-affinity"]))
+    assert group.response() == {
+        "server_group": {
+            "id": group.uuid,
+            "name": "test",
+            "policies": ["soft-anti-affinity"],
+            "members": [],
+            "metadata": {},
+        }
+    }
+    assert str(uuid.UUID(group.uuid)) == group.uuid
+    assert ServerGroup.parse(body(policies=["soft-anti-affinity"])).uuid != group.uuid
+    joined = group.with_members({"u2": "h", "u1": "h"})
+    assert joined.response()["server_group"]["members"] == ["u1", "u2"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "policy", "rules"),
+    [
+        ({"policy": "soft-affinity"}, "soft-affinity", {}),
+        ({"policy": "affinity", "rules": {}}, "affinity", {}),
+        (
+            {"policy": "anti-affinity", "rules": {"max_server_per_host": "3"}},
+            "anti-affinity",
+            {"max_server_per_host": 3},
+        ),
+        (
+            {"policy": "anti-affinity", "rules": {"max_server_per_host": 2.0}},
+            "anti-affinity",
+            {"max_server_per_host": 2},
+        ),
+    ],
+)
+def test_the_newer_form_is_understood(fields: Any, policy: Any, rules: Any) -> None:
+    group = ServerGroup.parse(body(**fields))
+    assert (group.name, group.policy, group.rules) == ("test", policy, rules)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (None, "the body is None; it must be a JSON object"),
+        ({}, "the body has no 'server_group'"),
+        ({"server_group": []}, "server_group is []; it must be a JSON object"),
+        ({**body(policy="affinity"), "more": 1}, "the body has 'more', which is unknown"),
+        ({"server_group": {"policies": ["affinity"]}}, "server_group has no 'name'"),
+        (body(), "server_group has no 'policy'; required are name, policy"),
+        (body(policies=[]), r"policies is []; it must be a list with exactly one of 'affinity'"),
+        (body(policies=["affinity", "anti-affinity"]), "exactly one of"),
+        (body(policies="affinity"), "policies is 'affinity'; it must be a list"),
+        (body(policies=["soft"]), "unknown policy 'soft'; write one of"),
+        (body(policies=[["affinity"]]), "unknown policy ['affinity']"),
+        (body(policies=["affinity"], rules={}), "server_group has 'rules', which is unknown"),
+        (body(policy="affinity", polices=[]), "has 'polices', which is unknown; did you mean"),
+        (body(policy="affinity", rules={"max_server_per_host": 2}), "only the policy 'anti-aff"),
+        (body(policy="anti-affinity", rules=[]), "rules is []; it must be a JSON object"),
+        (body(policy="anti-affinity", rules={"max": 2}), "rules has 'max', which is unknown"),
+        (
+            body(policy="anti-affinity", rules={"max_server_per_host": 0}),
+            "is 0; it must be a whole",
+        ),
+        (body(policy="anti-affinity", rules={"max_server_per_host": True}), "is True; it must be"),
+        (body(policy="anti-affinity", rules={"max_server_per_host": "9" * 5000}), "it must be"),
+        ({"server_group": {"name": "", "policy": "affinity"}}, "the name is ''; it must be text"),
+        ({"server_group": {"name": 4, "policy": "affinity"}}, "the name is 4; it must be text"),
+        ({"server_group": {"name": " a", "policy": "affinity"}}, "begin or end with white space"),
+        ({"server_group": {"name": "a\x07b", "policy": "affinity"}}, "control characters"),
+        ({"server_group": {"name": "a" * 256, "policy": "affinity"}}, "of 1 to 255 characters"),
+    ],
+)
+def test_a_malformed_request_is_quoted(asked: Any, said: str) -> None:
+    with pytest.raises(InvalidServerGroup) as caught:
+        ServerGroup.parse(asked)
+    assert said in str(caught.value)
+    assert caught.value.status == 400

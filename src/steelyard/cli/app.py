@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cliff import app, commandmanager, lister
+from cliff import app, command, commandmanager, lister, show
 from oslo_config import cfg
 
 import steelyard
@@ -78,8 +78,8 @@ class App(app.App):
             self.LOG.error("this should not have happened; --debug shows where it did")
 
 
-class Listing(lister.Lister):
-    """A command that lists rows, and ends with one clear line where it cannot."""
+class Action(command.Command):
+    """A command that ends with one clear line where it cannot do what it is asked for."""
 
     app: App
 
@@ -90,14 +90,6 @@ class Listing(lister.Lister):
             return self.end(error, NO_VALID_HOST)
         except (errors.SteelyardError, cfg.Error) as error:
             return self.end(error, USERS_MISTAKE)
-
-    def produce_output(self, parsed_args: Any, column_names: Any, data: Any) -> int:
-        for name in [*parsed_args.columns, *parsed_args.sort_columns]:
-            if name not in column_names:
-                raise errors.BadRequest(
-                    f"there is no column {name!r}{errors.near(name, column_names)}"
-                )
-        return super().produce_output(parsed_args, column_names, data)
 
     def configuration(self, overrides: Sequence[tuple[str, Any]] = ()) -> cfg.ConfigOpts:
         """The options from the files that the command line names, and from it directly."""
@@ -123,3 +115,26 @@ class Listing(lister.Lister):
         self.app.stdout.flush()  # what was listed comes before what is said of it
         self.app.stderr.write(f"steelyard: {error}\n")
         return status
+
+
+class Listing(Action, lister.Lister):
+    """A command that lists rows."""
+
+    def produce_output(self, parsed_args: Any, column_names: Any, data: Any) -> int:
+        for name in [*parsed_args.columns, *parsed_args.sort_columns]:
+            _known(name, column_names)
+        return super().produce_output(parsed_args, column_names, data)
+
+
+class Showing(Action, show.ShowOne):
+    """A command that shows the fields of one thing."""
+
+    def produce_output(self, parsed_args: Any, column_names: Any, data: Any) -> int:
+        for name in parsed_args.columns:
+            _known(name, column_names)
+        return super().produce_output(parsed_args, column_names, data)
+
+
+def _known(column: str, names: Sequence[str]) -> None:
+    if column not in names:
+        raise errors.BadRequest(f"there is no column {column!r}{errors.near(column, names)}")

@@ -1,6 +1,7 @@
 """Cells that read well in a table, and are structures in JSON and YAML."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cliff import columns
@@ -28,9 +29,24 @@ class Place(_Column):
         return "no" if self._value is None else str(self._value)
 
 
+class Names(_Column):
+    def human_readable(self) -> str:
+        return ", ".join(self._value)
+
+
+class Rules(_Column):
+    """The rules of a server group."""
+
+    def human_readable(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self._value.items())
+
+    def machine_readable(self) -> Any:
+        return dict(self._value)
+
+
 class Weights(_Column):
     def human_readable(self) -> str:
-        return "\n".join(map(_weight, self._value))
+        return _weights(self._value)
 
     def machine_readable(self) -> Any:
         return [_weight_fields(weight) for weight in self._value]
@@ -49,7 +65,7 @@ class Why(_Column):
 
     def human_readable(self) -> str:
         if self._value.fits:
-            return "\n".join(map(_weight, self._value.weights))
+            return _weights(self._value.weights)
         return f"{self._value.rejected_by}: {self._value.reason}"
 
     def machine_readable(self) -> Any:
@@ -59,6 +75,11 @@ class Why(_Column):
             "reason": self._value.reason or None,
             "weights": [_weight_fields(weight) for weight in self._value.weights],
         }
+
+
+def _weights(weights: Sequence[Weight]) -> str:
+    """A line for each weigher that has something to say about the host."""
+    return "\n".join(_weight(weight) for weight in weights if weight.raw or weight.multiplied)
 
 
 def _weight(weight: Weight) -> str:

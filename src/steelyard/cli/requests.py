@@ -41,7 +41,7 @@ class RequestListing(Listing):
 
     def scheduler(self, parsed_args: argparse.Namespace) -> FilterScheduler:
         overrides = [] if parsed_args.seed is None else [("seed", parsed_args.seed)]
-        return FilterScheduler(self._cloud(parsed_args), self.configuration(overrides))
+        return FilterScheduler(self.cloud(parsed_args), self.configuration(overrides))
 
     def request(self, parsed_args: argparse.Namespace, scheduler: FilterScheduler) -> Request:
         if parsed_args.flavor is not None:
@@ -52,7 +52,7 @@ class RequestListing(Listing):
         group = _EXAMPLE_GROUP if parsed_args.group is None else parsed_args.group
         return scheduler.request(_EXAMPLE_FLAVOR, group)
 
-    def _cloud(self, parsed_args: argparse.Namespace) -> Cloud:
+    def cloud(self, parsed_args: argparse.Namespace) -> Cloud:
         if parsed_args.example:
             example = importlib.resources.files("steelyard.scheduler") / "example.yaml"
             with importlib.resources.as_file(example) as path:

@@ -3,8 +3,12 @@
 import argparse
 from typing import Any
 
+from steelyard import errors
 from steelyard.cli.columns import Causes, Number, Weights
 from steelyard.cli.requests import RequestListing
+from steelyard.cli.saved_clouds import save
+from steelyard.scheduler import Cloud
+from steelyard.scheduler.saved_cloud import SavedCloud
 
 _EXAMPLE_COUNT = 2  # without --flavor, the example asks for its own request
 
@@ -12,8 +16,10 @@ _EXAMPLE_COUNT = 2  # without --flavor, the example asks for its own request
 class Schedule(RequestListing):
     """Choose hosts for servers.
 
-    Nothing is changed. The exit status is 0 when every server has a host, 1 when one has none,
-    and 2 when something is wrong with what was given.
+    Nothing is changed, unless --commit says that the servers are to be added to the cloud file.
+
+    The exit status is 0 when every server has a host, 1 when one has none, and 2 when something is
+    wrong with what was given.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -26,7 +32,21 @@ class Schedule(RequestListing):
             action="store_true",
             help="also show what the chosen host weighs, and why others were rejected",
         )
+        parser.add_argument(
+            "--commit",
+            action="store_true",
+            help="add the servers to the cloud file; comments in it are not kept, which is said",
+        )
         return parser
+
+    def cloud(self, parsed_args: argparse.Namespace) -> Cloud:
+        self._saved: SavedCloud | None = None
+        if not parsed_args.commit:
+            return super().cloud(parsed_args)
+        if parsed_args.cloud in (None, "-"):
+            raise errors.BadRequest("--commit needs a file to change; name it with --cloud")
+        self._saved = SavedCloud(parsed_args.cloud)
+        return self._saved.cloud
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
         scheduler = self.scheduler(parsed_args)
@@ -36,7 +56,11 @@ class Schedule(RequestListing):
             count = 1 if parsed_args.flavor else _EXAMPLE_COUNT
         columns = ("Server", "Host", "Weight", "Hosts that fit")
         rows = []
-        for decision in scheduler.select(request, count).decisions:
+        selection = scheduler.select(request, count)
+        if self._saved is not None:
+            scheduler.commit(selection)
+            save(self._saved, scheduler.cloud, self.app)
+        for decision in selection.decisions:
             chosen = decision.hosts[0]
             row: tuple[Any, ...] = (
                 decision.server and decision.server.name,

@@ -54,6 +54,40 @@ def read(file: IO[str], name: str) -> Cloud:
         raise errors.InvalidCloud(f"{name}: is not UTF-8 text: {error}") from error
 
 
+def as_yaml(description: Mapping[str, Any]) -> str:
+    """The description as text that ``read`` understands."""
+    yaml = _yaml()
+    # A dumper that takes every plain scalar for text, as the reader does, in C where there is C.
+    dumper = getattr(yaml, "CBaseDumper", yaml.BaseDumper)
+    node = _node(yaml, description)
+    return str(yaml.serialize(node, Dumper=dumper, width=100, allow_unicode=True))
+
+
+def _node(yaml: Any, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        pairs = [(_node(yaml, key), _node(yaml, item)) for key, item in value.items()]
+        flat = all(isinstance(item, yaml.ScalarNode) for _, item in pairs)
+        return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=flat)
+    if isinstance(value, list):
+        items = [_node(yaml, item) for item in value]
+        return yaml.SequenceNode("tag:yaml.org,2002:seq", items, flow_style=True)
+    text = str(value)
+    # The other styles make spaces of line breaks, of which Unicode has more than one.
+    style = None if text.isprintable() else '"'
+    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=style)
+
+
+def has_comments(text: str) -> bool:
+    """Whether the YAML text has comments."""
+    yaml = _yaml()
+    end = 0
+    for token in yaml.scan(text, Loader=_base_loader(yaml)):
+        if "#" in text[end : token.start_mark.index]:
+            return True
+        end = max(end, token.end_mark.index)
+    return "#" in text[end:]
+
+
 class _Mistake(Exception):
     """What is wrong in the file, and where."""
 
@@ -241,6 +275,11 @@ def _uuid(name: str, fields: Mapping[str, Any], path: Path) -> str:
     """The UUID that is written, or one that follows from the name."""
     if "uuid" in fields:
         return _text(fields["uuid"], (*path, "uuid"))
+    return uuid_of(name)
+
+
+def uuid_of(name: str) -> str:
+    """The UUID of a group or a server that is described without one."""
     return str(uuid.uuid5(_NAMESPACE, name))
 
 

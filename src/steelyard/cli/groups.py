@@ -1,0 +1,105 @@
+"""steelyard group create|list|show|delete"""
+
+import argparse
+from typing import Any
+
+from steelyard.cli.app import Action, Listing, Showing
+from steelyard.cli.columns import Names, Rules
+from steelyard.cli.saved_clouds import OnSavedCloud, save
+from steelyard.errors import BadRequest
+from steelyard.groups import Policy, ServerGroup
+from steelyard.scheduler import Cloud
+from steelyard.scheduler.saved_cloud import SavedCloud
+
+_COLUMNS = ("Name", "Policy", "Rules", "Servers", "Hosts")
+
+
+class GroupCreate(OnSavedCloud, Showing):
+    """Add a server group to a cloud file.
+
+    The file is replaced as a whole; comments in it are not kept, which is said.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("name", metavar="NAME")
+        parser.add_argument(
+            "--policy",
+            required=True,
+            metavar="POLICY",
+            help=f"one of {', '.join(Policy)}",
+        )
+        parser.add_argument(
+            "--rule",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="a rule of the policy anti-affinity: max_server_per_host=N",
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+        asked = {"name": parsed_args.name, "policy": parsed_args.policy}
+        group = ServerGroup.parse({"server_group": {**asked, "rules": _rules(parsed_args.rule)}})
+        saved = SavedCloud(parsed_args.cloud)
+        cloud = saved.cloud.with_server_group(group)
+        save(saved, cloud, self.app)
+        return _COLUMNS, _row(group, cloud)
+
+
+class GroupList(OnSavedCloud, Listing):
+    """List the server groups of a cloud file."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+        cloud = SavedCloud(parsed_args.cloud).cloud
+        return _COLUMNS, [_row(group, cloud) for group in cloud.server_groups.values()]
+
+
+class GroupShow(OnSavedCloud, Showing):
+    """Show a server group of a cloud file."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("name", metavar="NAME")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+        cloud = SavedCloud(parsed_args.cloud).cloud
+        group = cloud.server_group(parsed_args.name)
+        return (*_COLUMNS, "UUID"), (*_row(group, cloud), group.uuid)
+
+
+class GroupDelete(OnSavedCloud, Action):
+    """Remove a server group from a cloud file; its servers stay, in no group.
+
+    The file is replaced as a whole; comments in it are not kept, which is said.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("name", metavar="NAME")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        saved = SavedCloud(parsed_args.cloud)
+        leaving = len(saved.cloud.server_group(parsed_args.name).members)
+        save(saved, saved.cloud.without_server_group(parsed_args.name), self.app)
+        self.app.stdout.write(f"{parsed_args.name} is gone; servers that were in it: {leaving}\n")
+
+
+def _rules(given: list[str]) -> dict[str, str]:
+    for rule in given:
+        if "=" not in rule:
+            raise BadRequest(f"--rule {rule!r} is not understood; write KEY=VALUE")
+    return dict(rule.split("=", 1) for rule in given)
+
+
+def _row(group: ServerGroup, cloud: Cloud) -> tuple[Any, ...]:
+    servers = sorted(cloud.servers[uuid].name for uuid in group.members)
+    return (
+        group.name,
+        str(group.policy),
+        Rules(group.rules),
+        Names(servers),
+        Names(sorted(group.hosts)),
+    )

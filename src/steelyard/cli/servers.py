@@ -1,0 +1,85 @@
+"""steelyard server list|move|evacuate|rebuild"""
+
+import abc
+import argparse
+from typing import Any
+
+from steelyard.cli.app import Listing, Showing
+from steelyard.cli.columns import Number
+from steelyard.cli.saved_clouds import OnSavedCloud, save
+from steelyard.scheduler import FilterScheduler, Selection
+from steelyard.scheduler.saved_cloud import SavedCloud
+
+
+class ServerList(OnSavedCloud, Listing):
+    """List the servers of a cloud file, and where they are."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+        servers = SavedCloud(parsed_args.cloud).cloud.servers.values()
+        return ("Name", "Host", "Flavor", "Group", "UUID"), [
+            (server.name, server.host, server.flavor.name, server.group or "", server.uuid)
+            for server in servers
+        ]
+
+
+class _OneServer(OnSavedCloud, Showing):
+    """Asks the scheduler about one server, and puts it where it says."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("server", metavar="SERVER", help="its name or its UUID")
+        parser.add_argument("--seed", type=int, help="where random numbers start from")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+        overrides = [] if parsed_args.seed is None else [("seed", parsed_args.seed)]
+        saved = SavedCloud(parsed_args.cloud)
+        scheduler = FilterScheduler(saved.cloud, self.configuration(overrides))
+        server = scheduler.cloud.server(parsed_args.server)
+        selection = self.select(scheduler, server.uuid)
+        (decision,) = selection.decisions
+        (chosen,) = selection.servers
+        if chosen.host != server.host:
+            scheduler.commit(selection)
+            save(saved, scheduler.cloud, self.app)
+        return ("Server", "From", "To", "Weight", "Hosts that fit"), (
+            server.name,
+            server.host,
+            chosen.host,
+            Number(decision.weighed[0].weight),
+            len(decision.weighed),
+        )
+
+    @abc.abstractmethod
+    def select(self, scheduler: FilterScheduler, uuid: str) -> Selection:
+        """What the scheduler says."""
+
+
+class ServerMove(_OneServer):
+    """Move a server of a cloud file to another host, as a migration would.
+
+    The file is replaced as a whole; comments in it are not kept, which is said. The exit status
+    is 1 when no other host fits.
+    """
+
+    def select(self, scheduler: FilterScheduler, uuid: str) -> Selection:
+        return scheduler.select_move(uuid)
+
+
+class ServerEvacuate(ServerMove):
+    """Move a server of a cloud file from a host that is lost to another one.
+
+    The scheduler decides as for a migration. The file is replaced as a whole; comments in it are
+    not kept, which is said. The exit status is 1 when no other host fits.
+    """
+
+
+class ServerRebuild(_OneServer):
+    """Rebuild a server of a cloud file where it is.
+
+    Nothing moves and nothing is changed: it says whether the scheduler lets the server stay. Only
+    filters that judge rebuilds are asked. The exit status is 1 when one of them rejects the host.
+    """
+
+    def select(self, scheduler: FilterScheduler, uuid: str) -> Selection:
+        return scheduler.select_rebuild(uuid)

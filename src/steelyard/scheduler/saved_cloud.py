@@ -1,0 +1,128 @@
+"""Clouds in files that change: read as a whole, and replaced as a whole or not at all."""
+
+import io
+import json
+import os
+import tempfile
+from typing import Any
+
+from steelyard import errors
+from steelyard.groups import ServerGroup
+from steelyard.scheduler import cloud_file
+from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server
+
+
+class SavedCloud:
+    """The cloud that a file describes, and the file to save it to when it has changed."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        # A link stays one: what it leads to is replaced.
+        self._target = os.path.realpath(path)
+        self._is_json = self.path.lower().endswith(".json")
+        self._before = self._content()
+        try:
+            text = self._before.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise errors.InvalidCloud(f"{self.path}: is not UTF-8 text: {error}") from error
+        self.cloud = cloud_file.read(io.StringIO(text), self.path)
+        self.has_comments = not self._is_json and cloud_file.has_comments(text)
+
+    def save(self, cloud: Cloud) -> None:
+        """Replaces the file by a description of the cloud; comments are not kept.
+
+        Raises Conflict when the file is no longer what was read.
+        """
+        description = describe(cloud)
+        if self._is_json:
+            text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
+        else:
+            text = cloud_file.as_yaml(description)
+        cloud_file.read(io.StringIO(text), self.path)  # raises rather than save what cannot be read
+        try:
+            self._replace(text.encode("utf-8"))
+        except OSError as error:
+            raise errors.InvalidCloud(f"{self.path}: cannot be saved: {error.strerror}") from error
+
+    def _content(self) -> bytes:
+        try:
+            with open(self._target, "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise errors.InvalidCloud(f"{self.path}: {error.strerror}") from error
+
+    def _replace(self, content: bytes) -> None:
+        directory, name = os.path.split(self._target)
+        handle, path = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+        try:
+            with open(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(path, os.stat(self._target).st_mode & 0o7777)
+            if self._content() != self._before:
+                raise errors.Conflict(f"{self.path} has changed since it was read; try again")
+            os.replace(path, self._target)
+        except BaseException:
+            os.unlink(path)
+            raise
+
+
+def describe(cloud: Cloud) -> dict[str, Any]:
+    """What a file says that describes this cloud, without what follows by itself."""
+    described: dict[str, dict[str, Any]] = {
+        "hosts": {name: _host(host) for name, host in cloud.hosts.items()},
+        "aggregates": {name: _aggregate(each) for name, each in cloud.aggregates.items()},
+        "flavors": {name: _flavor(flavor) for name, flavor in cloud.flavors.items()},
+        "server_groups": {name: _group(group) for name, group in cloud.server_groups.items()},
+        "servers": {},
+    }
+    for server in cloud.servers.values():
+        if server.name in described["servers"]:
+            raise errors.Conflict(f"two servers are called {server.name!r}; in a file, one can be")
+        described["servers"][server.name] = _server(server)
+    return {name: section for name, section in described.items() if section or name == "hosts"}
+
+
+def _host(host: Host) -> dict[str, Any]:
+    resources = {"vcpus": host.vcpus, "ram_mb": host.ram_mb, "disk_gb": host.disk_gb}
+    return {**resources, **_given(traits=sorted(host.traits))}
+
+
+def _aggregate(aggregate: Aggregate) -> dict[str, Any]:
+    return {"hosts": list(aggregate.hosts), **_given(metadata=dict(aggregate.metadata))}
+
+
+def _flavor(flavor: Flavor) -> dict[str, Any]:
+    return {
+        "vcpus": flavor.vcpus,
+        "ram_mb": flavor.memory_mb,
+        "disk_gb": flavor.root_gb,
+        **_given(extra_specs=dict(flavor.extra_specs)),
+    }
+
+
+def _group(group: ServerGroup) -> dict[str, Any]:
+    return {
+        "policy": group.policy.value,
+        **_given(rules=dict(group.rules)),
+        **_uuid(group.name, group.uuid),
+    }
+
+
+def _server(server: Server) -> dict[str, Any]:
+    return {
+        "host": server.host,
+        "flavor": server.flavor.name,
+        **_given(group=server.group),
+        **_uuid(server.name, server.uuid),
+    }
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _uuid(name: str, uuid: str) -> dict[str, str]:
+    """Nothing where reading the file would give this UUID anyway."""
+    return {} if uuid in ("", cloud_file.uuid_of(name)) else {"uuid": uuid}

@@ -1,0 +1,216 @@
+import dataclasses
+import logging
+from typing import Any
+
+import pytest
+from clouds import Aggregate
+from oslo_config import cfg
+
+from steelyard.weighers.soft_affinity import (
+    ServerGroupSoftAffinityWeigher,
+    ServerGroupSoftAntiAffinityWeigher,
+)
+
+WEIGHERS = {
+    "soft-affinity": ServerGroupSoftAffinityWeigher,
+    "soft-anti-affinity": ServerGroupSoftAntiAffinityWeigher,
+}
+
+
+@dataclasses.dataclass(eq=False)
+class Host:
+    host: str
+    instances: Any = None
+    aggregates: Any = ()
+
+
+@dataclasses.dataclass
+class Group:
+    policy: str
+    members: Any = ()
+    hosts: Any = ()
+
+
+@dataclasses.dataclass
+class Request:
+    instance_group: Any
+    instance_uuid: str = "me"
+    ignore_hosts: Any = None
+
+
+@dataclasses.dataclass
+class Weighed:
+    obj: Any
+
+
+def host(name: str, *uuids: str, **places: str) -> Host:
+    return Host(name, dict.fromkeys(uuids), [Aggregate(places, f"of {name}")])
+
+
+def weigh(weigher: Any, hosts: list[Any], request: Any) -> dict[str, float]:
+    weights = weigher.weigh_objects([Weighed(each) for each in hosts], request)
+    assert all(type(weight) is float for weight in weights)
+    return {each.host: weight for each, weight in zip(hosts, weights, strict=True)}
+
+
+HOSTS = [host("empty"), host("one", "m1", "stranger"), host("two", "m2", "m3"), host("own", "me")]
+MEMBERS = ["m1", "m2", "m3", "me", "deleted"]
+
+
+def test_members_attract_under_soft_affinity(conf: Any) -> None:
+    found = weigh(
+        ServerGroupSoftAffinityWeigher(conf), HOSTS, Request(Group("soft-affinity", MEMBERS))
+    )
+    assert found == {"empty": 0, "one": 1, "two": 2, "own": 0}
+
+
+def test_members_repel_under_soft_anti_affinity(conf: Any) -> None:
+    weigher = ServerGroupSoftAntiAffinityWeigher(conf)
+    found = weigh(weigher, HOSTS, Request(Group("soft-anti-affinity", MEMBERS)))
+    assert found == {"empty": 0, "one": -1, "two": -2, "own": 0}
+
+
+@pytest.mark.parametrize("policy", WEIGHERS)
+@pytest.mark.parametrize("other", ["affinity", "anti-affinity", "", None])
+def test_other_requests_weigh_nothing(conf: Any, policy: Any, other: Any) -> None:
+    weigher = WEIGHERS[policy](conf)
+    nothing = dict.fromkeys(["empty", "one", "two", "own"], 0.0)
+    assert weigh(weigher, HOSTS, Request(Group(other, MEMBERS))) == nothing
+    assert weigh(weigher, HOSTS, Request(None)) == nothing
+    assert weigh(weigher, HOSTS, None) == nothing
+    assert weigher._weigh_object(HOSTS[1], Request(Group(other, MEMBERS))) == 0.0
+
+
+def test_one_host_alone(conf: Any) -> None:
+    request = Request(Group("soft-anti-affinity", MEMBERS))
+    assert ServerGroupSoftAntiAffinityWeigher(conf)._weigh_object(HOSTS[2], request) == -2
+
+
+@pytest.mark.parametrize("instances", [None, {}])
+@pytest.mark.parametrize("members", [None, []])
+def test_what_is_missing_counts_as_none(conf: Any, instances: Any, members: Any) -> None:
+    request = Request(Group("soft-affinity", members))
+    hosts = [Host("a", instances), Host("b", {"m1": None})]
+    assert weigh(ServerGroupSoftAffinityWeigher(conf), hosts, request) == {"a": 0, "b": 0}
+
+
+def test_multipliers(configured: Any) -> None:
+    conf = configured("soft_affinity_weight_multiplier = 7")
+    weigher = ServerGroupSoftAffinityWeigher(conf)
+    plain = host("a", rack="r1")
+    stating = host("b", soft_affinity_weight_multiplier="3, 2")
+    other = host("c", soft_anti_affinity_weight_multiplier="5")
+    assert [weigher.weight_multiplier(each) for each in (plain, stating, other)] == [7, 2, 7]
+    assert ServerGroupSoftAntiAffinityWeigher(conf).weight_multiplier(other) == 5
+    assert ServerGroupSoftAntiAffinityWeigher(conf).weight_multiplier(plain) == 1000
+    weigh(weigher, [plain, stating], Request(None))
+    assert [weigher.weight_multiplier(each) for each in (plain, stating, other)] == [7, 2, 7]
+
+
+def test_the_multiplier_changes_at_run_time_between_requests(tmp_path: Any) -> None:
+    path = tmp_path / "steelyard.conf"
+    path.write_text("[steelyard]\nsoft_affinity_weight_multiplier = 2.0\n")
+    conf = cfg.ConfigOpts()
+    conf([], project="steelyard", default_config_files=[str(path)], default_config_dirs=[])
+    weigher = ServerGroupSoftAffinityWeigher(conf)
+    weigh(weigher, HOSTS, Request(None))
+    path.write_text("[steelyard]\nsoft_affinity_weight_multiplier = 3.0\n")
+    conf.mutate_config_files()
+    assert weigher.weight_multiplier(HOSTS[0]) == 2.0
+    weigh(weigher, HOSTS, Request(None))
+    assert weigher.weight_multiplier(HOSTS[0]) == 3.0
+
+
+@pytest.mark.parametrize("policy", WEIGHERS)
+@pytest.mark.parametrize("value", ["nan", "inf", "", "many"])
+def test_a_bad_multiplier_stops_the_start(configured: Any, policy: Any, value: Any) -> None:
+    option = f"{policy.replace('-', '_')}_weight_multiplier"
+    with pytest.raises(cfg.ConfigFileValueError, match=option):
+        WEIGHERS[policy](configured(f"{option} = {value}"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("rack, , room", "empty key"),
+        ("host, rack", "'host' is always the nearest domain; leave it out"),
+        ("rack, rack", "'rack' is there twice"),
+    ],
+)
+def test_bad_failure_domains_stop_the_start(configured: Any, keys: Any, said: Any) -> None:
+    with pytest.raises(cfg.ConfigFileValueError, match=said):
+        ServerGroupSoftAffinityWeigher(configured(f"failure_domains = {keys}"))
+
+
+# Room 1 has racks 1 and 2, room 2 a rack of its own that is also called 1.
+RACKS = [
+    host("full", "m1", "m2", rack="1", room="1"),
+    host("beside", rack="1", room="1"),
+    host("near", "m3", rack="2", room="1"),
+    host("far", rack="1", room="2"),
+]
+
+
+def test_servers_are_spread_over_the_farthest_domains_first(configured: Any) -> None:
+    weigher = ServerGroupSoftAntiAffinityWeigher(configured("failure_domains = rack, room"))
+    found = weigh(weigher, RACKS, Request(Group("soft-anti-affinity", MEMBERS)))
+    assert found == {"far": 0, "near": -1, "beside": -2, "full": -3}
+
+
+def test_servers_gather_in_the_fullest_domains(configured: Any) -> None:
+    weigher = ServerGroupSoftAffinityWeigher(configured("failure_domains = rack, room"))
+    found = weigh(weigher, RACKS, Request(Group("soft-affinity", MEMBERS)))
+    assert found == {"far": 0, "near": 1, "beside": 2, "full": 3}
+
+
+def test_hosts_in_no_domain_form_one_together(configured: Any) -> None:
+    weigher = ServerGroupSoftAntiAffinityWeigher(configured("failure_domains = rack"))
+    hosts = [host("a", "m1"), host("b"), host("c", rack="1"), Host("d", {}, None)]
+    found = weigh(weigher, hosts, Request(Group("soft-anti-affinity", MEMBERS)))
+    assert found == {"c": 0, "b": -1, "d": -1, "a": -2}
+
+
+def racks(**hosts: tuple[str, ...]) -> dict[str, Any]:
+    """Aggregates that are racks, with the names of all their hosts."""
+    made = {}
+    for name, members in hosts.items():
+        made[name] = Aggregate({"rack": name}, name)
+        made[name].hosts = list(members)  # type: ignore[attr-defined]  # a field of Nova's
+    return made
+
+
+def test_members_on_hosts_that_are_no_candidates_count_by_their_hosts(configured: Any) -> None:
+    weigher = ServerGroupSoftAntiAffinityWeigher(configured("failure_domains = rack"))
+    made = racks(r1=("a", "full"), r2=("b",))
+    hosts = [Host("a", {}, [made["r1"]]), Host("b", {}, [made["r2"]])]
+    # Twice in the list, as Nova makes it within a request; and a host nobody knows anything of.
+    group = Group("soft-anti-affinity", ["m1", "m2", "m3"], ["full", "full", "elsewhere"])
+    assert weigh(weigher, hosts, Request(group)) == {"a": -1, "b": 0}
+    group.hosts = None
+    assert weigh(weigher, hosts, Request(group)) == {"a": 0, "b": 0}
+
+
+def test_the_host_that_the_server_leaves_does_not_count_for_it(configured: Any) -> None:
+    weigher = ServerGroupSoftAntiAffinityWeigher(configured("failure_domains = rack"))
+    made = racks(r1=("a", "left"), r2=("b",))
+    hosts = [Host("a", {}, [made["r1"]]), Host("b", {}, [made["r2"]])]
+    group = Group("soft-anti-affinity", ["me"], ["left"])
+    moved = Request(group, ignore_hosts=["left"])
+    assert weigh(weigher, hosts, moved) == {"a": 0, "b": 0}
+    # Another member that is on no candidate must be there too: then the host counts.
+    group.members = ["m1", "me"]
+    assert weigh(weigher, hosts, moved) == {"a": -1, "b": 0}
+
+
+def test_a_host_in_two_domains_is_warned_about_once(configured: Any, caplog: Any) -> None:
+    weigher = ServerGroupSoftAntiAffinityWeigher(configured("failure_domains = rack"))
+    made = racks(r1=("a",), r2=("a", "b"))
+    hosts = [Host("a", {"m1": None}, [made["r2"], made["r1"]]), Host("b", {}, [made["r2"]])]
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            found = weigh(weigher, hosts, Request(Group("soft-anti-affinity", MEMBERS)))
+    assert found == {"a": -1, "b": 0}
+    assert [record.getMessage() for record in caplog.records] == [
+        "hosts are in several domains at once: their aggregates say 'rack' = 'r1', 'r2'; "
+        "the first counts: leave one of them"
+    ]
