@@ -4,7 +4,8 @@ An attribute that is missing, None or not loaded reads as None: never an excepti
 query. Objects that load on access, as Nova's do, say through ``obj_attr_is_set`` what they have.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -28,3 +29,9 @@ def read_all(things: Sequence[object], name: str) -> list[Any]:
         except AttributeError:
             pass  # some of them lack it: read one by one
     return [read(thing, name) for thing in things]
+
+
+def by_identity(lists: Iterable[Iterable[Any]]) -> dict[int, Any]:
+    """The things in all of the lists, each once; they need not be hashable."""
+    things = list(itertools.chain.from_iterable(lists))
+    return dict(zip(map(id, things), things, strict=True))

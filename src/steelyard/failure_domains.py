@@ -6,7 +6,7 @@ it is a domain, so that the racks called 7 of two rooms are two domains.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from steelyard.attributes import read, read_all
+from steelyard.attributes import by_identity, read, read_all
 
 Place = tuple[str | None, ...]
 
@@ -27,7 +27,7 @@ class FailureDomains:
         self._far_to_near = tuple(reversed(keys))
         self._warn = warn
         memberships = [aggregates or () for aggregates in read_all(hosts, "aggregates")]
-        distinct = {id(each): each for aggregates in memberships for each in aggregates}
+        distinct = by_identity(memberships)
         self._naming = {key: each for key, each in distinct.items() if self._names(each)}
         self._memo: dict[frozenset[int], Place] = {}
         self.places = [

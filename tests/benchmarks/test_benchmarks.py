@@ -2,23 +2,31 @@
 
 import importlib.util
 import pathlib
+import sys
 from typing import Any
 
 HERE = pathlib.Path(__file__).parent
 
 
-def test_the_filters_agree_on_the_inputs_of_the_benchmark(capsys: Any) -> None:
-    spec = importlib.util.spec_from_file_location(
-        "aggregate_instance_type", HERE / "aggregate_instance_type.py"
-    )
+def benchmark(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
     assert spec
     assert spec.loader
-    benchmark = importlib.util.module_from_spec(spec)
-    import sys
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
-    sys.modules[spec.name] = benchmark
-    spec.loader.exec_module(benchmark)
-    rows = benchmark.run([(200, 20)], 2, print)
+
+def test_the_filters_agree_on_the_inputs_of_the_benchmark(capsys: Any) -> None:
+    rows = benchmark("aggregate_instance_type").run([(200, 20)], 2, print)
     assert [row.layout for row in rows] == ["shared", "random"]
     assert all(0 < row.floor < row.nova for row in rows)
     assert "first" in capsys.readouterr().out
+
+
+def test_the_weighers_agree_on_the_inputs_of_the_benchmark(capsys: Any) -> None:
+    rows = benchmark("soft_affinity").run(200, [10, 100], 2, print)
+    assert [row.members for row in rows] == [10, 100]
+    assert all(0 < row.step_floor < row.step_nova for row in rows)
+    assert "racks" in capsys.readouterr().out

@@ -142,6 +142,16 @@ def test_weighers_are_those_that_are_named(installed: Any, nova_weighers: Any, c
     assert found == [cls]
 
 
+def test_the_weighers_are_the_soft_ones_unless_others_are_named() -> None:
+    options.register(cfg.CONF)
+    found = weights.HostWeightHandler().get_matching_classes(["steelyard.nova.all_weighers"])
+    assert [cls.__name__ for cls in found] == [
+        "ServerGroupSoftAffinityWeigher",
+        "ServerGroupSoftAntiAffinityWeigher",
+    ]
+    assert all(issubclass(cls, weights.BaseHostWeigher) for cls in found)
+
+
 @pytest.mark.parametrize(
     ("hints", "rebuild"),
     [

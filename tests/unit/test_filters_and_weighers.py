@@ -154,11 +154,11 @@ def test_multipliers_of_aggregates(conf: Any, caplog: Any) -> None:
         assert multiplier("many", "3") == 3.0
         assert multiplier("many") == 1.0
         assert multiplier("inf") == 1.0
-        assert multiplier("3, 2", "4") == 2.0
+        assert multiplier("3, 2", "4") == 4.0
     assert [record.getMessage() for record in caplog.records] == [
-        f"Aggregate 'rack' has 'ram_weight_multiplier' = {text}: {text} is not a finite number and "
+        f"Aggregate 'rack' has 'ram_weight_multiplier' = {text}, which is not a finite number and "
         "is ignored; write a number such as 2.0"
-        for text in ("'many'", "'inf'")
+        for text in ("'many'", "'inf'", "'3, 2'")
     ]
 
 

@@ -98,7 +98,7 @@ def test_multipliers(configured: Any) -> None:
     conf = configured("soft_affinity_weight_multiplier = 7")
     weigher = ServerGroupSoftAffinityWeigher(conf)
     plain = host("a", rack="r1")
-    stating = host("b", soft_affinity_weight_multiplier="3, 2")
+    stating = host("b", soft_affinity_weight_multiplier="2")
     other = host("c", soft_anti_affinity_weight_multiplier="5")
     assert [weigher.weight_multiplier(each) for each in (plain, stating, other)] == [7, 2, 7]
     assert ServerGroupSoftAntiAffinityWeigher(conf).weight_multiplier(other) == 5
@@ -114,6 +114,7 @@ def test_the_multiplier_changes_at_run_time_between_requests(tmp_path: Any) -> N
     conf([], project="steelyard", default_config_files=[str(path)], default_config_dirs=[])
     weigher = ServerGroupSoftAffinityWeigher(conf)
     weigh(weigher, HOSTS, Request(None))
+    assert weigher.weight_multiplier(HOSTS[1]) == 2.0
     path.write_text("[steelyard]\nsoft_affinity_weight_multiplier = 3.0\n")
     conf.mutate_config_files()
     assert weigher.weight_multiplier(HOSTS[0]) == 2.0

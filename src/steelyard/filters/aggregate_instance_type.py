@@ -13,7 +13,7 @@ from oslo_log import log as logging
 
 from steelyard import conf as options
 from steelyard.aggregates import Content, Judge, content
-from steelyard.attributes import read, read_all
+from steelyard.attributes import by_identity, read, read_all
 from steelyard.filters import base
 from steelyard.once import Once
 from steelyard.verdict import Verdict
@@ -171,7 +171,7 @@ class _Sweep:
 
     def _by_identity(self, layout: list[list[Any]]) -> tuple[list[list[int]], dict[int, int]]:
         """The layout with the identities of aggregates in their stead, and the bits of each."""
-        distinct = {id(aggregate): aggregate for found in layout for aggregate in found}
+        distinct = by_identity(layout)
         bits_of = {
             key: self.judge.bits(read(aggregate, "metadata") or {}, aggregate)
             for key, aggregate in distinct.items()

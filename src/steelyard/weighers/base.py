@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from steelyard.attributes import read, read_all
+from steelyard.attributes import by_identity, read, read_all
 from steelyard.once import Once
 from steelyard.string_sets import finite_number
 
@@ -25,6 +25,19 @@ class WeighedHost(Protocol):
     @property
     def obj(self) -> object:
         """The host."""
+
+
+class _Multipliers(dict[int, float]):
+    """The multipliers of one request's hosts, by the identity of the hosts.
+
+    It holds the hosts, so that none of them can go and leave its identity to another.
+    """
+
+    __slots__ = ("hosts",)
+
+    def __init__(self, hosts: Sequence[object]) -> None:
+        super().__init__()
+        self.hosts = hosts
 
 
 class Weigher(abc.ABC):
@@ -45,8 +58,7 @@ class Weigher(abc.ABC):
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         """Reads all options, so that a bad value is found before the first request."""
         self._first_time = Once()
-        # The hosts of the last request by their identity, replaced as a whole by the next one.
-        self._kept: dict[int, tuple[object, float]] = {}
+        self._kept = _Multipliers(())
 
     @abc.abstractmethod
     def _weigh_object(self, host: object, request: object) -> float:
@@ -66,29 +78,32 @@ class Weigher(abc.ABC):
 
         Of the values that the host's aggregates state, the smallest counts.
         """
-        known, multiplier = self._kept.get(id(host), (None, 0.0))
-        return multiplier if known is host else self._multipliers([host])[0]
+        kept = self._kept.get(id(host))
+        return self._worked_out(host) if kept is None else kept
 
     def keep_multipliers(self, hosts: Sequence[object]) -> None:
-        """Works the multipliers of a request's hosts out in one go.
+        """Says which hosts a request has, so that their multipliers are worked out in one go.
 
         Schedulers weigh all hosts and then ask for the multiplier of each: a ``weigh_objects``
-        that calls this once makes those answers cheap, and equal for the whole request.
+        that calls this makes those answers cheap, and equal for the whole request.
         """
-        self._kept = dict(
-            zip(map(id, hosts), zip(hosts, self._multipliers(hosts), strict=True), strict=True)
-        )
+        self._kept = _Multipliers(hosts)
+
+    def _worked_out(self, host: object) -> float:
+        kept = self._kept
+        if not kept:
+            kept.update(zip(map(id, kept.hosts), self._multipliers(kept.hosts), strict=True))
+        found = kept.get(id(host))
+        return self._multipliers([host])[0] if found is None else found
 
     def _multipliers(self, hosts: Sequence[object]) -> list[float]:
         default = self.multiplier()
         if self.multiplier_key is None:
             return [default] * len(hosts)
         memberships = [aggregates or () for aggregates in read_all(hosts, "aggregates")]
-        # By identity: aggregates are whatever the scheduler has, and need not be hashable.
-        distinct = {id(each): each for aggregates in memberships for each in aggregates}
         stated = {
             identity: number
-            for identity, aggregate in distinct.items()
+            for identity, aggregate in by_identity(memberships).items()
             if (number := self._stated_multiplier(aggregate)) is not None
         }
         if not stated:
@@ -99,24 +114,17 @@ class Weigher(abc.ABC):
         ]
 
     def _stated_multiplier(self, aggregate: object) -> float | None:
-        """The smallest of the numbers that the aggregate's metadata lists."""
         text = (read(aggregate, "metadata") or {}).get(self.multiplier_key)
         if text is None:
             return None
-        numbers = {part: finite_number(part) for part in str(text).split(",")}
-        for part, number in numbers.items():
-            if number is None and self._first_time((read(aggregate, "name"), text, part)):
-                LOG.warning(
-                    "Aggregate %(name)r has %(key)r = %(text)r: %(part)r is not a finite number "
-                    "and is ignored; write a number such as 2.0",
-                    {
-                        "name": read(aggregate, "name"),
-                        "key": self.multiplier_key,
-                        "text": text,
-                        "part": part.strip(),
-                    },
-                )
-        return min((number for number in numbers.values() if number is not None), default=None)
+        number = finite_number(str(text))
+        if number is None and self._first_time((read(aggregate, "name"), text)):
+            LOG.warning(
+                "Aggregate %(name)r has %(key)r = %(text)r, which is not a finite number and is "
+                "ignored; write a number such as 2.0",
+                {"name": read(aggregate, "name"), "key": self.multiplier_key, "text": text},
+            )
+        return number
 
     def _clamp(self, weight: float) -> float:
         if self.minval is not None:

@@ -1,8 +1,10 @@
 """Hosts by how many servers of the group they have: soft affinity and soft anti-affinity."""
 
 import collections
+import itertools
+import operator
 from collections.abc import Collection, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -39,18 +41,18 @@ class _SoftWeigher(base.Weigher):
         group = read(request, "instance_group")
         if read(group, "policy") != self.policy:
             return [0.0] * len(hosts)
-        others = _others(group, request)
-        weights = [_count(others, instances) for instances in read_all(hosts, "instances")]
+        weights = _counts(_others(group, request), read_all(hosts, "instances"))
         if self._levels:
             weights = self._ranks(hosts, weights, group, request)
-        return [float(self.sign * weight) for weight in weights]
+        return list(map(float, map(self.sign.__mul__, weights)))
 
     def _weigh_object(self, host: object, request: object) -> float:
         """The count on this host; which domains are fuller, only ``weigh_objects`` can tell."""
         group = read(request, "instance_group")
         if read(group, "policy") != self.policy:
             return 0.0
-        return float(self.sign * _count(_others(group, request), read(host, "instances")))
+        (count,) = _counts(_others(group, request), [read(host, "instances")])
+        return float(self.sign * count)
 
     def _ranks(
         self, hosts: Sequence[object], counts: Sequence[int], group: object, request: object
@@ -100,8 +102,13 @@ def _others(group: object, request: object) -> set[str]:
     return others
 
 
-def _count(others: set[str], instances: Mapping[str, object] | None) -> int:
-    return len(others & instances.keys()) if instances else 0
+def _counts(others: set[str], instances: Sequence[Mapping[str, object] | None]) -> list[int]:
+    """How many of the others are on each host."""
+    try:
+        keys = map(dict.keys, cast(Sequence[dict[str, object]], instances))
+        return list(map(len, map(operator.and_, itertools.repeat(others), keys)))
+    except TypeError:  # some hosts have none, or another kind of mapping
+        return [len(others.intersection(each)) if each else 0 for each in instances]
 
 
 def _unseen_hosts(

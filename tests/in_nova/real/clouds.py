@@ -14,6 +14,8 @@ from nova.tests.functional import integrated_helpers
 CONF = conf.CONF
 
 NOVAS_FILTERS = ["ComputeFilter", "ComputeCapabilitiesFilter", "ImagePropertiesFilter"]
+_SETTLED = ("ACTIVE", "ERROR", "SHUTOFF", "VERIFY_RESIZE", "SHELVED_OFFLOADED")
+
 NOVAS_COUNTERPART = "AggregateInstanceExtraSpecsFilter"
 
 
@@ -49,26 +51,54 @@ class Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc]
                 self.aggregates[host], {"set_metadata": {"metadata": metadata}}
             )
 
-    def boot(self, *, host: str | None = None, **extra_specs: str) -> dict[str, Any]:
+    def boot(
+        self,
+        *,
+        host: str | None = None,
+        group: str | None = None,
+        memory_mb: int = 1024,
+        **extra_specs: Any,
+    ) -> dict[str, Any]:
         """A server of a flavor with these extra specs, as it is once Nova has decided."""
-        server = self._build_server(
-            flavor_id=self._create_flavor(extra_spec=extra_specs), networks="none", host=host
-        )
-        return self.settled(self.api.post_server({"server": server})["id"])
+        return self.settled(self.asked_for(host, group, memory_mb, extra_specs)["id"])
+
+    def boot_at_once(self, count: int, *, group: str) -> list[dict[str, Any]]:
+        """So many servers, created in one request."""
+        reservation = self.asked_for(
+            None, group, 1024, {}, min_count=count, return_reservation_id=True
+        )["reservation_id"]
+        servers = self.api.get_servers(search_opts={"reservation_id": reservation})
+        self.assertEqual(count, len(servers))
+        return [self.settled(server["id"]) for server in servers]
+
+    def asked_for(
+        self,
+        host: str | None,
+        group: str | None,
+        memory_mb: int,
+        extra_specs: dict[str, str],
+        **more: Any,
+    ) -> dict[str, Any]:
+        """What the API answers to a request for servers."""
+        flavor = self._create_flavor(memory_mb=memory_mb, vcpu=1, extra_spec=extra_specs)
+        server = self._build_server(flavor_id=flavor, networks="none", host=host)
+        body = {"server": {**server, **more}}
+        if group is not None:
+            body["os:scheduler_hints"] = {"group": group}
+        answer: dict[str, Any] = self.api.post_server(body)
+        return answer
 
     def settled(self, server_id: str) -> dict[str, Any]:
         """The server when nothing is under way with it any more."""
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             server: dict[str, Any] = self.api.get_server(server_id)
-            if server["status"] in ("ACTIVE", "ERROR", "VERIFY_RESIZE", "SHELVED_OFFLOADED") and (
-                server["OS-EXT-STS:task_state"] is None
-            ):
+            if server["status"] in _SETTLED and server["OS-EXT-STS:task_state"] is None:
                 return server
             time.sleep(0.02)
         raise AssertionError(f"server {server_id} has not settled: {server}")
 
-    def hosts_that_take(self, **extra_specs: str) -> set[str]:
+    def hosts_that_take(self, **extra_specs: Any) -> set[str]:
         """The hosts on which a server of a flavor with these extra specs can be booted."""
         taking = set()
         for host in self.hosts:

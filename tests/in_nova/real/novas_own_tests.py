@@ -1,20 +1,28 @@
-"""Nova's own unit tests for its filter, with ours in its place.
+"""Nova's own unit tests for its filter and its soft-affinity weighers, with ours in their place.
 
-They feed metadata by patching a helper of Nova's: here, what the helper gives becomes an
-aggregate. None of them is left out; what differs is listed in the parity tests.
+Those of the filter feed metadata by patching a helper of Nova's: here, what the helper gives
+becomes an aggregate. Those of the weighers set Nova's multipliers: ours then read these. None of
+them is left out; what differs is listed in the parity tests.
 """
 
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
-from nova.scheduler.filters import utils
+# First its tests, which see to it that eventlet stays away.
 from nova.tests.unit.scheduler.filters import test_aggregate_instance_extra_specs_filters as novas
+from nova.tests.unit.scheduler.weights import test_weights_affinity as novas_weighers
+
+# isort: split
+from nova import conf
+from nova.scheduler.filters import utils
+from nova.scheduler.weights import affinity
 
 import steelyard.nova
 from steelyard.attributes import read
 
 
-class Shim(steelyard.nova.AggregateInstanceTypeFilter):  # type: ignore[misc]  # made at run time
+class FilterShim(steelyard.nova.AggregateInstanceTypeFilter):  # type: ignore[misc]  # made at run time
     def host_passes(self, host: Any, spec: Any) -> bool:
         if not read(spec.flavor, "extra_specs"):  # then Nova does not look at the metadata
             return bool(super().host_passes(host, spec))
@@ -27,4 +35,30 @@ class Shim(steelyard.nova.AggregateInstanceTypeFilter):  # type: ignore[misc]  #
 class NovasOwnTests(novas.TestAggregateInstanceExtraSpecsFilter):  # type: ignore[misc]  # as above
     def setUp(self) -> None:
         super().setUp()
-        self.filt_cls = Shim()
+        self.filt_cls = FilterShim()
+
+
+class SoftAffinityShim(steelyard.nova.ServerGroupSoftAffinityWeigher):  # type: ignore[misc]  # as above
+    def multiplier(self) -> float:
+        return float(conf.CONF.filter_scheduler.soft_affinity_weight_multiplier)
+
+
+class SoftAntiAffinityShim(steelyard.nova.ServerGroupSoftAntiAffinityWeigher):  # type: ignore[misc]  # as above
+    def multiplier(self) -> float:
+        return float(conf.CONF.filter_scheduler.soft_anti_affinity_weight_multiplier)
+
+
+class NovasOwnSoftAffinityTests(novas_weighers.SoftAffinityWeigherTestCase):  # type: ignore[misc]  # as above
+    def setUp(self) -> None:
+        with mock.patch.object(affinity, "ServerGroupSoftAffinityWeigher", SoftAffinityShim):
+            super().setUp()
+        assert isinstance(self.weighers[0], SoftAffinityShim)
+
+
+class NovasOwnSoftAntiAffinityTests(novas_weighers.SoftAntiAffinityWeigherTestCase):  # type: ignore[misc]  # as above
+    def setUp(self) -> None:
+        with mock.patch.object(
+            affinity, "ServerGroupSoftAntiAffinityWeigher", SoftAntiAffinityShim
+        ):
+            super().setUp()
+        assert isinstance(self.weighers[0], SoftAntiAffinityShim)
