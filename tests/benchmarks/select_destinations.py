@@ -22,7 +22,11 @@ from oslo_utils import uuidutils
 
 HOSTS = int(os.environ.get("STEELYARD_BENCH_HOSTS", "1000"))
 REQUESTS = 15
-EXTRA_SPECS = {"disk": "<or> nvme <or> ssd", "tier": "<or> gold <or> silver", "licence": "s!= x"}
+EXTRA_SPECS: dict[str, Any] = {
+    "disk": "<or> nvme <or> ssd",
+    "tier": "<or> gold <or> silver",
+    "licence": "s!= x",
+}
 _OF_THE_RECORD = ("id", "created_at", "updated_at", "deleted", "deleted_at", "service_id")
 
 

@@ -49,7 +49,6 @@ def host(name: str, *uuids: str, **places: str) -> Host:
 
 def weigh(weigher: Any, hosts: list[Any], request: Any) -> dict[str, float]:
     weights = weigher.weigh_objects([Weighed(each) for each in hosts], request)
-    assert all(type(weight) is float for weight in weights)
     return {each.host: weight for each, weight in zip(hosts, weights, strict=True)}
 
 
@@ -103,8 +102,10 @@ def test_multipliers(configured: Any) -> None:
     assert [weigher.weight_multiplier(each) for each in (plain, stating, other)] == [7, 2, 7]
     assert ServerGroupSoftAntiAffinityWeigher(conf).weight_multiplier(other) == 5
     assert ServerGroupSoftAntiAffinityWeigher(conf).weight_multiplier(plain) == 1000
-    weigh(weigher, [plain, stating], Request(None))
+    weigh(weigher, [plain, stating], Request(Group("soft-affinity")))
     assert [weigher.weight_multiplier(each) for each in (plain, stating, other)] == [7, 2, 7]
+    weigh(weigher, [plain, stating], Request(None))  # weighs nothing, so that it does not matter
+    assert weigher.weight_multiplier(stating) == 7
 
 
 def test_the_multiplier_changes_at_run_time_between_requests(tmp_path: Any) -> None:

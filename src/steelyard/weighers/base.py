@@ -89,6 +89,12 @@ class Weigher(abc.ABC):
         """
         self._kept = _Multipliers(hosts)
 
+    def abstain(self, hosts: Sequence[object]) -> list[float]:
+        """No weight for any host, so that it does not matter what their aggregates say."""
+        self._kept = _Multipliers(hosts)
+        self._kept.update(dict.fromkeys(map(id, hosts), self.multiplier()))
+        return [0.0] * len(hosts)
+
     def _worked_out(self, host: object) -> float:
         kept = self._kept
         if not kept:

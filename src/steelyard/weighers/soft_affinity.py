@@ -37,14 +37,14 @@ class _SoftWeigher(base.Weigher):
         self, weighed_hosts: Sequence[base.WeighedHost], request: object
     ) -> list[float]:
         hosts = [each.obj for each in weighed_hosts]
-        self.keep_multipliers(hosts)
         group = read(request, "instance_group")
         if read(group, "policy") != self.policy:
-            return [0.0] * len(hosts)
+            return self.abstain(hosts)
+        self.keep_multipliers(hosts)
         weights = _counts(_others(group, request), read_all(hosts, "instances"))
         if self._levels:
             weights = self._ranks(hosts, weights, group, request)
-        return list(map(float, map(self.sign.__mul__, weights)))
+        return list(map(self.sign.__mul__, weights))
 
     def _weigh_object(self, host: object, request: object) -> float:
         """The count on this host; which domains are fuller, only ``weigh_objects`` can tell."""
@@ -52,7 +52,7 @@ class _SoftWeigher(base.Weigher):
         if read(group, "policy") != self.policy:
             return 0.0
         (count,) = _counts(_others(group, request), [read(host, "instances")])
-        return float(self.sign * count)
+        return self.sign * count
 
     def _ranks(
         self, hosts: Sequence[object], counts: Sequence[int], group: object, request: object
@@ -96,19 +96,21 @@ class ServerGroupSoftAntiAffinityWeigher(_SoftWeigher):
 
 def _others(group: object, request: object) -> set[str]:
     """The group's servers without the one that is being placed."""
-    # A set, no frozenset: meeting the keys of a dictionary, a set walks the smaller of the two.
     others = set(read(group, "members") or ())
     others.discard(read(request, "instance_uuid"))
     return others
 
 
 def _counts(others: set[str], instances: Sequence[Mapping[str, object] | None]) -> list[int]:
-    """How many of the others are on each host."""
+    """How many of the others are on each host, for the price of the smaller of the two."""
     try:
-        keys = map(dict.keys, cast(Sequence[dict[str, object]], instances))
-        return list(map(len, map(operator.and_, itertools.repeat(others), keys)))
+        there = cast(Sequence[dict[str, object]], instances)
+        if len(others) > max(map(len, there), default=0):
+            return list(map(len, map(others.intersection, there)))
+        # Between keys and a set, & walks the smaller side; a frozenset it would walk as a whole.
+        return list(map(len, map(operator.and_, map(dict.keys, there), itertools.repeat(others))))
     except TypeError:  # some hosts have none, or another kind of mapping
-        return [len(others.intersection(each)) if each else 0 for each in instances]
+        return [len(others.intersection(each or ())) for each in instances]
 
 
 def _unseen_hosts(
