@@ -3,6 +3,7 @@
 import doctest
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -49,12 +50,14 @@ def sessions(block: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("block", blocks("console"))
-def test_a_console_session_prints_what_it_says(block: str) -> None:
+def test_a_console_session_prints_what_it_says(block: str, tmp_path: pathlib.Path) -> None:
+    # A copy: there are commands that change the file that they are given.
+    here = shutil.copytree(EXAMPLES, tmp_path / "examples")
     path = f"{pathlib.Path(sys.executable).parent}:/usr/bin:/bin"
     for command, output in sessions(block):
         done = subprocess.run(
             ["bash", "-c", command],
-            cwd=EXAMPLES,
+            cwd=here,
             env={"PATH": path, "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
