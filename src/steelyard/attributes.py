@@ -5,7 +5,7 @@ query. Objects that load on access, as Nova's do, say through ``obj_attr_is_set`
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -19,6 +19,12 @@ def read(thing: object, name: str) -> Any:
         return getattr(thing, name, None)
     except AttributeError:  # obj_attr_is_set raises it for a name that is no field
         return None
+
+
+def read_mapping(thing: object, name: str) -> Mapping[Any, Any]:
+    """The attribute's value if it is a mapping, or an empty one."""
+    value = read(thing, name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def read_all(things: Sequence[object], name: str) -> list[Any]:

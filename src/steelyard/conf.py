@@ -8,6 +8,9 @@ import math
 from typing import Any
 
 from oslo_config import cfg, types
+from oslo_log import log as logging
+
+LOG = logging.getLogger(__name__)
 
 GROUP = "steelyard"
 
@@ -141,6 +144,10 @@ first, then over the racks of a room, then over the hosts of a rack; those of a 
 policy ``soft-affinity`` gather likewise. The host itself is always the nearest domain and is not
 listed. Hosts whose aggregates do not have a key form one domain together.
 
+Members of a group on a host that is no candidate, because it is full for example, count as one;
+which domains it is in is known where it shares an aggregate that names them with a candidate. So
+let a room be an aggregate of its own, not a second key of the aggregates that are racks.
+
 Empty, which is the default, only the hosts themselves count.
 """,
     ),
@@ -249,10 +256,26 @@ def register(conf: cfg.ConfigOpts | None) -> Any:
     return conf[GROUP]
 
 
-def read_all(group: Any, *names: str) -> None:
-    """Reads options that are read again later, so that a bad value is found at the start."""
-    for name in names:
-        getattr(group, name)
+class Latest:
+    """The value of an option that may change at run time.
+
+    A bad value stops the start. At run time, the last good one counts, and the log says so.
+    """
+
+    def __init__(self, group: Any, name: str) -> None:
+        self._group = group
+        self._name = name
+        self._good = getattr(group, name)
+        self._complaint = ""
+
+    def __call__(self) -> Any:
+        try:
+            self._good = getattr(self._group, self._name)
+        except cfg.ConfigFileValueError as error:
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                LOG.error("%s; %r stays in force", error, self._good)
+        return self._good
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:

@@ -83,9 +83,7 @@ class NovaConf:
         self.available_filters: list[str] = conf[_GROUP].available_filters
         self.enabled_filters: list[str] = conf[_GROUP].enabled_filters
         self.weight_classes: list[str] = conf[_GROUP].weight_classes
-        self.soft_multipliers: dict[str, float] = {
-            name: conf[_GROUP][multiplier] for name, multiplier in SOFT_WEIGHERS.items()
-        }
+        self._novas = conf[_GROUP]
 
     @property
     def offers_our_filter(self) -> bool:
@@ -111,14 +109,25 @@ class NovaConf:
         """Whether Nova's own soft weigher is used; the conductor asks just this."""
         return bool({NOVAS_WEIGHERS, f"{NOVAS_AFFINITY}.{weigher}"} & set(self.weight_classes))
 
-    def bad_values(self) -> Iterator[tuple[str, str]]:
-        """Each of our options whose value cannot be read, and why."""
-        for _, opts in options.list_opts():
+    def soft_multiplier(self, weigher: str) -> float | None:
+        """Nova's multiplier for its own soft weigher; None if it cannot be read."""
+        try:
+            return float(self._novas[SOFT_WEIGHERS[weigher]])
+        except cfg.ConfigFileValueError:
+            return None
+
+    def bad_values(self) -> Iterator[tuple[str, str, str]]:
+        """Each option that is looked at whose value cannot be read: its group, its name, why."""
+        ours = [opt for _, opts in options.list_opts() for opt in opts]
+        for name, group, opts in (
+            (options.GROUP, self._options, ours),
+            (_GROUP, self._novas, _NOVA_OPTS),
+        ):
             for opt in opts:
                 try:
-                    getattr(self._options, opt.dest)
+                    getattr(group, opt.dest)
                 except cfg.ConfigFileValueError as error:
-                    yield opt.name, str(error).rpartition("is not valid: ")[2]
+                    yield name, opt.name, str(error).rpartition("is not valid: ")[2]
 
     def unknown_options(self) -> Iterator[tuple[str, str]]:
         """Each option in our group that there is not, with the file it is in."""
@@ -149,12 +158,13 @@ def examine(conf: NovaConf) -> list[Finding]:
     questions = (
         _values,
         _unknown,
+        _paths,
         _offered,
         _enabled,
         _both_filters,
         _capabilities,
         _weighers,
-        _both_soft_weighers,
+        _soft_weighers,
         _policy_check,
     )
     found = [finding for question in questions for finding in question(conf)]
@@ -162,14 +172,9 @@ def examine(conf: NovaConf) -> list[Finding]:
 
 
 def _values(conf: NovaConf) -> Iterator[Finding]:
-    for name, why in conf.bad_values():
-        yield conf.finding(
-            Severity.ERROR,
-            name,
-            why,
-            "correct the value; nova-scheduler does not start with it",
-            options.GROUP,
-        )
+    for group, name, why in conf.bad_values():
+        remedy = "correct the value; nova-scheduler does not start with it"
+        yield conf.finding(Severity.ERROR, name, why, remedy, group)
 
 
 def _unknown(conf: NovaConf) -> Iterator[Finding]:
@@ -182,6 +187,24 @@ def _unknown(conf: NovaConf) -> Iterator[Finding]:
             f"there is no such option{errors.near(name, known)}",
             "correct the name or remove the line; it has no effect",
         )
+
+
+def _paths(conf: NovaConf) -> Iterator[Finding]:
+    for option, named, group, everything in (
+        ("available_filters", conf.available_filters, plugins.FILTERS, OUR_FILTERS),
+        ("weight_classes", conf.weight_classes, plugins.WEIGHERS, OUR_WEIGHERS),
+    ):
+        there = [f"{OURS}.{plugin.name}" for plugin in plugins.installed(group)] + [everything]
+        for path in {path for path in named if named.count(path) > 1}:
+            yield conf.finding(Severity.WARNING, option, f"{path} is named twice", "name it once")
+        for path in named:
+            if path.startswith(f"{OURS}.") and path not in there:
+                yield conf.finding(
+                    Severity.ERROR,
+                    option,
+                    f"there is no {path}{errors.near(path, there)}",
+                    "correct the path; nova-scheduler does not start with it",
+                )
 
 
 def _offered(conf: NovaConf) -> Iterator[Finding]:
@@ -237,24 +260,33 @@ def _capabilities(conf: NovaConf) -> Iterator[Finding]:
 
 
 def _weighers(conf: NovaConf) -> Iterator[Finding]:
-    installed = {plugin.name for plugin in plugins.installed(plugins.WEIGHERS)}
     for name in conf.nova_weighers:
-        if name not in installed:
+        trouble = _trouble_with(name)
+        if trouble:
             yield conf.finding(
                 Severity.ERROR,
                 "nova_weighers",
-                f"there is no weigher {name!r}{errors.near(name, installed)}",
-                "install the distribution that provides it, or remove the name",
+                trouble,
+                "it is left out: correct the name or remove it",
                 options.GROUP,
             )
-        if {OUR_WEIGHERS, f"{OURS}.{name}"} <= set(conf.weight_classes):
+        elif {OUR_WEIGHERS, f"{OURS}.{name}"} <= set(conf.weight_classes):
             yield conf.finding(
                 Severity.WARNING,
                 "weight_classes",
                 f"{name} is named by itself and by {OUR_WEIGHERS}: it counts twice",
                 f"remove {OURS}.{name}",
             )
-    if conf.names_weighers and OUR_WEIGHERS not in conf.weight_classes:
+    if not any(path.startswith("nova.") for path in conf.weight_classes):
+        yield conf.finding(
+            Severity.WARNING,
+            "weight_classes",
+            "none of Nova's own weighers is named: free RAM, CPUs and disk, build failures and "
+            "all that they weigh count for nothing",
+            f"add {NOVAS_WEIGHERS}, or the ones you want by their paths",
+        )
+    named = conf.names_weighers and conf.nova_weighers
+    if named and OUR_WEIGHERS not in conf.weight_classes:
         yield conf.finding(
             Severity.WARNING,
             "weight_classes",
@@ -264,9 +296,19 @@ def _weighers(conf: NovaConf) -> Iterator[Finding]:
         )
 
 
-def _both_soft_weighers(conf: NovaConf) -> Iterator[Finding]:
+def _trouble_with(name: str) -> str:
+    """Why Nova does not get the weigher of that name, or nothing."""
+    try:
+        found = plugins.load_classes(plugins.WEIGHERS, [name])[name]
+    except errors.PluginError as error:
+        near = errors.near(name, [each.name for each in plugins.installed(plugins.WEIGHERS)])
+        return f"{str(error).partition('; installed are')[0]}{near}"
+    return "" if found.in_nova else f"{name} is not for Nova, which has one of its own"
+
+
+def _soft_weighers(conf: NovaConf) -> Iterator[Finding]:
     for weigher, multiplier in SOFT_WEIGHERS.items():
-        novas = conf.soft_multipliers[weigher]
+        novas = conf.soft_multiplier(weigher)
         if conf.uses_ours(weigher) and conf.uses_novas(weigher) and novas:
             yield conf.finding(
                 Severity.WARNING,
@@ -274,6 +316,15 @@ def _both_soft_weighers(conf: NovaConf) -> Iterator[Finding]:
                 f"{weigher} is there twice, Nova's own with the multiplier {novas} and ours: the "
                 f"members of a group are weighed twice",
                 f"set {multiplier} = 0.0 in [{_GROUP}]; ours is in [{options.GROUP}]",
+            )
+        if conf.uses_novas(weigher) and novas == 0 and not conf.uses_ours(weigher):
+            yield conf.finding(
+                Severity.WARNING,
+                multiplier,
+                f"Nova's own {weigher} counts for nothing, and ours is not there: the wish of "
+                f"server groups is accepted and then ignored",
+                f"name {OUR_WEIGHERS} in weight_classes and {weigher} in [{options.GROUP}] "
+                f"nova_weighers",
             )
 
 

@@ -4,9 +4,9 @@ A place is a tuple of names from far to near, such as ``("room 1", "rack 7")``. 
 it is a domain, so that the racks called 7 of two rooms are two domains.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence, Set
 
-from steelyard.attributes import by_identity, read, read_all
+from steelyard.attributes import by_identity, read, read_all, read_mapping
 
 Place = tuple[str | None, ...]
 
@@ -35,38 +35,37 @@ class FailureDomains:
             for aggregates in memberships
         ]
 
-    def places_of(self, names: Collection[str]) -> list[Place]:
+    def places_of(self, names: Set[str]) -> list[Place]:
         """Where the named hosts are, without those of which no aggregate here tells."""
         found: dict[str, set[int]] = {}
         for identity, aggregate in self._naming.items():
-            for name in set(names).intersection(read(aggregate, "hosts") or ()):
+            for name in names & set(read(aggregate, "hosts") or ()):
                 found.setdefault(name, set()).add(identity)
         return [self._place(frozenset(identities)) for identities in found.values()]
 
     def _names(self, aggregate: object) -> list[tuple[int, str]]:
         """The names that the aggregate gives to levels."""
-        metadata = read(aggregate, "metadata") or {}
-        return [
-            (level, str(metadata[key]).strip())
-            for level, key in enumerate(self._far_to_near)
-            if metadata.get(key) is not None
-        ]
+        metadata = read_mapping(aggregate, "metadata")
+        stated = (metadata.get(key) for key in self._far_to_near)
+        names = ("" if name is None else str(name).strip() for name in stated)
+        return [(level, name) for level, name in enumerate(names) if name]
 
     def _place(self, identities: frozenset[int]) -> Place:
         if identities not in self._memo:
             self._memo[identities] = self._merged([self._naming[each] for each in identities])
         return self._memo[identities]
 
-    def _merged(self, aggregates: Iterable[object]) -> Place:
+    def _merged(self, aggregates: Sequence[object]) -> Place:
         levels: list[set[str]] = [set() for _ in self._far_to_near]
         for aggregate in aggregates:
             for level, name in self._names(aggregate):
                 levels[level].add(name)
         for key, names in zip(self._far_to_near, levels, strict=True):
             if len(names) > 1:
-                listed = ", ".join(map(repr, sorted(names)))
+                called = sorted(str(read(aggregate, "name")) for aggregate in aggregates)
                 self._warn(
-                    f"hosts are in several domains at once: their aggregates say {key!r} = "
-                    f"{listed}; the first counts: leave one of them"
+                    f"the aggregates {', '.join(map(repr, called))} have hosts in common, and say "
+                    f"{key!r} = {', '.join(map(repr, sorted(names)))}; for these hosts "
+                    f"{min(names)!r} counts: let each be in one only"
                 )
         return tuple(min(names, default=None) for names in levels)

@@ -71,7 +71,7 @@ def test_a_saved_cloud_reads_as_it_was(cloud: Cloud, suffix: str) -> None:
         path.write_text(json.dumps({"hosts": {}}))
         SavedCloud(path).save(cloud)
         found = SavedCloud(path)
-    assert not found.has_comments
+    assert not found.unkept
     assert found.cloud.hosts == cloud.hosts
     assert found.cloud.flavors == cloud.flavors
     assert found.cloud.server_groups == cloud.server_groups

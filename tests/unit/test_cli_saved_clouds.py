@@ -1,5 +1,6 @@
 """The commands that change a cloud file."""
 
+import io
 import json
 from typing import Any
 
@@ -94,6 +95,61 @@ def test_nothing_changes_when_no_host_fits(steelyard: Any, cloud: Any) -> None:
     assert cloud.read_text() == before
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("group", "create", "--policy", "affinity", "g", "-c", "Nmae"),
+        ("schedule", "--flavor", "small", "--commit", "-c", "Hots"),
+        ("schedule", "--flavor", "small", "--commit", "--sort-column", "Hots"),
+        ("server", "move", "s", "-c", "Tp"),
+    ],
+)
+def test_nothing_changes_when_what_is_to_be_shown_is_unknown(
+    steelyard: Any, cloud: Any, argv: Any
+) -> None:
+    cloud.write_text(CLOUD + "servers: {s: {host: h1, flavor: small}}\n")
+    before = cloud.read_text()
+    status, _, said = steelyard(*argv)
+    assert status == 2
+    assert "there is no column" in said
+    assert cloud.read_text() == before
+
+
+def test_a_move_shows_the_weight_of_the_chosen_host(cloud: Any, tmp_path: Any, capsys: Any) -> None:
+    hosts = "".join(f"  h{i}: {{vcpus: 9, ram_mb: {i}0000, disk_gb: 99}}\n" for i in range(1, 6))
+    conf = tmp_path / "subset.conf"
+    conf.write_text("[steelyard]\nhost_subset_size = 4\n")
+    flavors = "flavors: {f: {vcpus: 1, ram_mb: 1, disk_gb: 1}}\nservers: {s: {host: h1, flavor: f}}"
+    text = f"hosts:\n{hosts}{flavors}\n"
+    weights = set()
+    for seed in range(16):
+        cloud.write_text(text)
+        argv = ["--config-file", str(conf), "server", "move", "s", "--seed", str(seed)]
+        assert cli.main([*argv, "--cloud", str(cloud), "-f", "json"]) == 0
+        moved = json.loads(capsys.readouterr().out)
+        weights.add((moved["To"], round(moved["Weight"], 3)))
+    assert weights == {("h2", 0.4), ("h3", 0.6), ("h4", 0.8), ("h5", 1.0)}
+
+
+def test_a_host_that_is_left_is_no_candidate(steelyard: Any, cloud: Any) -> None:
+    cloud.write_text(
+        "hosts: {h1: {vcpus: 4, ram_mb: 4096, disk_gb: 100}}\n"
+        "flavors: {small: {vcpus: 1, ram_mb: 1024, disk_gb: 10}}\n"
+        "servers: {s: {host: h1, flavor: small}}\n"
+    )
+    status, _, said = steelyard("server", "move", "s")
+    assert status == 1
+    assert "of 0 hosts besides 'h1', which it leaves, none fits flavor 'small'" in said
+
+
+def test_what_only_reads_reads_standard_input(cloud: Any, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(CLOUD))
+    assert cli.main(["group", "list", "--cloud", "-", "-f", "csv"]) == 0
+    assert "near" in capsys.readouterr().out
+    assert cli.main(["group", "delete", "near", "--cloud", "-"]) == 2
+    assert "there is no file to change" in capsys.readouterr().err
+
+
 def test_lost_comments_are_mentioned(steelyard: Any, cloud: Any) -> None:
     cloud.write_text("# mine\n" + CLOUD)
     assert steelyard("group", "list")[2] == ""
@@ -115,6 +171,18 @@ def test_lost_comments_are_mentioned(steelyard: Any, cloud: Any) -> None:
             ("group", "create", "--policy", "anti-affinity", "--rule", "two", "g"),
             "--rule 'two' is not understood; write KEY=VALUE",
         ),
+        (
+            (*("group", "create", "--policy", "anti-affinity", "g"), *("--rule", "a=1") * 2),
+            "--rule a=1 --rule a=1: a rule is there twice",
+        ),
+        (
+            ("group", "create", "--policy", "affinity", "a\u200bb"),
+            "the name 'a\\u200bb' cannot be printed",
+        ),
+        (
+            ("group", "create", "--policy", "affinity", "\udcff"),
+            "the name '\\udcff' cannot be printed",
+        ),
         (("group", "show", "nera"), "there is no server group 'nera'; did you mean 'near'?"),
         (("group", "show", "near", "-c", "Nmae"), "there is no column 'Nmae'; did you mean 'Name'"),
         (("group", "delete", "nera"), "there is no server group 'nera'"),
@@ -133,4 +201,4 @@ def test_mistakes(steelyard: Any, cloud: Any, argv: Any, said: Any) -> None:
 @pytest.mark.parametrize("source", [("--example",), ("--cloud", "-")])
 def test_committing_needs_a_file(capsys: Any, source: Any) -> None:
     assert cli.main(["schedule", *source, "--flavor", "web.small", "--commit"]) == 2
-    assert "--commit needs a file to change; name it with --cloud" in capsys.readouterr().err
+    assert "there is no file to change; name one with --cloud" in capsys.readouterr().err

@@ -94,16 +94,47 @@ def test_nothing_is_wrong(findings: Any) -> None:
             "there is no weigher 'RAMWeighr'; did you mean 'RAMWeigher'?",
         ),
         (
-            GOOD + "weight_classes = nova.scheduler.weights.all_weighers, "
-            "steelyard.nova.all_weighers, steelyard.nova.RAMWeigher",
-            "nova_weighers = RAMWeigher",
+            GOOD
+            + "weight_classes = nova.scheduler.weights.all_weighers, steelyard.nova.all_weighers,"
+            "steelyard.nova.ServerGroupSoftAffinityWeigher\nsoft_affinity_weight_multiplier = 0",
+            "nova_weighers = ServerGroupSoftAffinityWeigher",
             "warning",
             "[filter_scheduler] weight_classes",
-            "RAMWeigher is named by itself and by steelyard.nova.all_weighers: it counts twice",
+            "SoftAffinityWeigher is named by itself and by steelyard.nova.all_weighers: it counts",
+        ),
+        (
+            GOOD
+            + "weight_classes = nova.scheduler.weights.all_weighers, steelyard.nova.all_weighers",
+            "nova_weighers = RAMWeigher",
+            "error",
+            "[steelyard] nova_weighers",
+            "RAMWeigher is not for Nova, which has one of its own",
+        ),
+        (
+            GOOD
+            + "weight_classes = nova.scheduler.weights.all_weighers, steelyard.nova.all_weigher",
+            "",
+            "error",
+            "[filter_scheduler] weight_classes",
+            "there is no steelyard.nova.all_weigher; did you mean 'steelyard.nova.all_weighers'",
+        ),
+        (
+            GOOD + "available_filters = steelyard.nova.AggregateInstanceTypeFilters",
+            "",
+            "error",
+            "[filter_scheduler] available_filters",
+            "there is no steelyard.nova.AggregateInstanceTypeFilters; did you mean",
+        ),
+        (
+            GOOD + "soft_affinity_weight_multiplier = much",
+            "",
+            "error",
+            "[filter_scheduler] soft_affinity_weight_multiplier",
+            "much",
         ),
         (
             GOOD,
-            "nova_weighers = RAMWeigher",
+            "nova_weighers = ServerGroupSoftAffinityWeigher",
             "warning",
             "[filter_scheduler] weight_classes",
             "they do nothing",
@@ -147,6 +178,32 @@ def test_soft_weighers_are_weighed_twice(findings: Any) -> None:
     ]
     off = "soft_affinity_weight_multiplier = 0.0\nsoft_anti_affinity_weight_multiplier = 0.0\n"
     assert findings(GOOD + SOFT_IN_BOTH + off) == []
+
+
+def test_an_empty_list_of_weighers_names_none(findings: Any) -> None:
+    assert findings(GOOD, "nova_weighers =") == []
+
+
+def test_the_wish_of_groups_is_ignored(findings: Any) -> None:
+    off = "soft_affinity_weight_multiplier = 0\nsoft_anti_affinity_weight_multiplier = 0\n"
+    found = findings(GOOD + off)
+    assert [option for _, option, _ in found] == [
+        "[filter_scheduler] soft_affinity_weight_multiplier",
+        "[filter_scheduler] soft_anti_affinity_weight_multiplier",
+    ]
+    assert "accepted and then ignored" in found[0][2]
+
+
+def test_what_is_named_twice_is_found(findings: Any) -> None:
+    found = findings(GOOD + "available_filters = steelyard.nova.all_filters\n")
+    assert [finding for _, _, finding in found] == ["steelyard.nova.all_filters is named twice"]
+
+
+def test_novas_own_weighers_are_missed(tmp_path: Any) -> None:
+    path = tmp_path / "scheduler.conf"
+    path.write_text(f"[filter_scheduler]\n{GOOD}weight_classes = steelyard.nova.all_weighers\n")
+    (found,) = examine(NovaConf([str(path)], scheduler_only=True))
+    assert "none of Nova's own weighers is named" in found.finding
 
 
 def test_the_conductor_reads_another_file(tmp_path: Any, capsys: Any) -> None:

@@ -1,6 +1,8 @@
 import os
 import pathlib
 import stat
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -46,7 +48,7 @@ def test_json_stays_json(tmp_path: Any) -> None:
     path = tmp_path / "cloud.json"
     path.write_text('{"hosts": {"h": {"vcpus": 1, "ram_mb": 2, "disk_gb": 3}}}')
     saved = SavedCloud(path)
-    assert not saved.has_comments
+    assert not saved.unkept
     saved.save(saved.cloud.with_server_group(ServerGroup("g", Policy.AFFINITY)))
     assert path.read_text().startswith('{\n  "hosts": {\n    "h": {\n      "vcpus": 1,')
     assert Cloud.load(path).server_group("g").policy is Policy.AFFINITY
@@ -66,7 +68,19 @@ def test_json_stays_json(tmp_path: Any) -> None:
 )
 def test_comments_are_noticed(path: Any, text: str, commented: bool) -> None:
     path.write_text(text, encoding="utf-8")
-    assert SavedCloud(path).has_comments is commented
+    assert SavedCloud(path).unkept == (["comments"] if commented else [])
+
+
+def test_anchors_and_comments_in_the_head_of_a_block_are_noticed(path: Any) -> None:
+    path.write_text(
+        "hosts:\n  h1: &size {vcpus: 1, ram_mb: 1, disk_gb: 1}\n  h2: *size\n"
+        "flavors:\n  f:\n    vcpus: 1\n    ram_mb: 1\n    disk_gb: >-  # GiB\n      1\n"
+    )
+    saved = SavedCloud(path)
+    assert saved.unkept == ["comments", "anchors"]
+    saved.save(saved.cloud)
+    assert SavedCloud(path).unkept == []
+    assert Cloud.load(path).hosts["h2"].vcpus == 1
 
 
 def test_permissions_and_links_stay(path: Any, tmp_path: Any) -> None:
@@ -87,6 +101,52 @@ def test_a_file_that_changed_meanwhile_is_left_alone(path: Any, tmp_path: Any) -
         saved.save(saved.cloud.without_server_group("web"))
     assert path.read_text() == TEXT + "# somebody was here"
     assert os.listdir(tmp_path) == ["cloud.yaml"]
+
+
+def test_a_cloud_can_be_saved_again(path: Any) -> None:
+    saved = SavedCloud(path)
+    saved.save(saved.cloud.without_server_group("web"))
+    saved.save(saved.cloud)
+    assert "web" in Cloud.load(path).server_groups
+
+
+def test_of_many_at_once_those_that_succeed_are_in_the_file(path: Any) -> None:
+    script = (
+        "import sys; from steelyard.groups import Policy, ServerGroup;"
+        "from steelyard.scheduler.saved_cloud import SavedCloud;"
+        "saved = SavedCloud(sys.argv[1]); print('read', flush=True); sys.stdin.readline();"
+        "saved.save(saved.cloud.with_server_group(ServerGroup(sys.argv[2], Policy.AFFINITY)))"
+    )
+    processes = {
+        name: subprocess.Popen(
+            [sys.executable, "-c", script, str(path), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("a", "b", "c", "d")
+    }
+    for process in processes.values():
+        assert process.stdout
+        assert process.stdout.readline() == "read\n"
+    for process in processes.values():
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    said = {name: process.communicate(timeout=30)[1] for name, process in processes.items()}
+    succeeded = {name for name, process in processes.items() if process.returncode == 0}
+    assert succeeded
+    assert set(Cloud.load(path).server_groups) == {"web", *succeeded}
+    assert all("Conflict" in said[name] for name in processes.keys() - succeeded)
+
+
+def test_a_file_that_may_not_be_written_is_left_alone(path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(os, "access", lambda found, mode: False)  # root may write everything
+    saved = SavedCloud(path)
+    with pytest.raises(InvalidCloud, match="cannot be saved: Permission denied"):
+        saved.save(saved.cloud.without_server_group("web"))
+    assert path.read_text() == TEXT
 
 
 def test_nothing_is_left_behind_when_saving_fails(

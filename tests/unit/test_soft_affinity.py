@@ -1,3 +1,4 @@
+import concurrent.futures
 import dataclasses
 import logging
 from typing import Any
@@ -11,6 +12,7 @@ from steelyard.weighers.soft_affinity import (
     ServerGroupSoftAntiAffinityWeigher,
 )
 
+KEY = "soft_affinity_weight_multiplier"
 WEIGHERS = {
     "soft-affinity": ServerGroupSoftAffinityWeigher,
     "soft-anti-affinity": ServerGroupSoftAntiAffinityWeigher,
@@ -104,8 +106,8 @@ def test_multipliers(configured: Any) -> None:
     assert ServerGroupSoftAntiAffinityWeigher(conf).weight_multiplier(plain) == 1000
     weigh(weigher, [plain, stating], Request(Group("soft-affinity")))
     assert [weigher.weight_multiplier(each) for each in (plain, stating, other)] == [7, 2, 7]
-    weigh(weigher, [plain, stating], Request(None))  # weighs nothing, so that it does not matter
-    assert weigher.weight_multiplier(stating) == 7
+    weigh(weigher, [plain, stating], Request(None))
+    assert [weigher.weight_multiplier(each) for each in (plain, stating, other)] == [7, 2, 7]
 
 
 def test_the_multiplier_changes_at_run_time_between_requests(tmp_path: Any) -> None:
@@ -199,9 +201,72 @@ def test_the_host_that_the_server_leaves_does_not_count_for_it(configured: Any) 
     group = Group("soft-anti-affinity", ["me"], ["left"])
     moved = Request(group, ignore_hosts=["left"])
     assert weigh(weigher, hosts, moved) == {"a": 0, "b": 0}
+    assert weigh(weigher, hosts, Request(group)) == {"a": 0, "b": 0}  # a resize ignores no host
     # Another member that is on no candidate must be there too: then the host counts.
     group.members = ["m1", "me"]
     assert weigh(weigher, hosts, moved) == {"a": -1, "b": 0}
+
+
+def test_of_the_ignored_hosts_only_the_one_that_is_left_is_forgotten(configured: Any) -> None:
+    """A live migration that is tried again ignores the hosts on which it failed, too."""
+    weigher = ServerGroupSoftAntiAffinityWeigher(configured("failure_domains = rack"))
+    made = racks(r1=("a", "left"), r2=("b", "failed"))
+    hosts = [Host("a", {}, [made["r1"]]), Host("b", {}, [made["r2"]])]
+    group = Group("soft-anti-affinity", ["m1", "me"], ["left", "failed"])
+    moved = Request(group, ignore_hosts=["left", "failed"])
+    assert weigh(weigher, hosts, moved) == {"a": 0, "b": -1}
+
+
+@pytest.mark.parametrize("name", [None, "", "  "])
+def test_a_domain_without_a_name_is_none(configured: Any, name: Any) -> None:
+    weigher = ServerGroupSoftAntiAffinityWeigher(configured("failure_domains = rack"))
+    hosts = [host("a", "m1"), host("b", rack=name), host("c", rack="1")]
+    found = weigh(weigher, hosts, Request(Group("soft-anti-affinity", MEMBERS)))
+    assert found == {"c": 0, "b": -1, "a": -2}
+
+
+@pytest.mark.parametrize(
+    "metadata", [None, [], ["k"], "k", 5, {"rack": ["r"], KEY: ["1"]}, {KEY: {}}]
+)
+def test_odd_metadata_stops_no_request(configured: Any, metadata: Any) -> None:
+    weigher = ServerGroupSoftAffinityWeigher(configured("failure_domains = rack"))
+    hosts = [Host("a", {"m1": None}, [Aggregate(metadata)]), host("b")]
+    found = weigh(weigher, hosts, Request(Group("soft-affinity", MEMBERS)))
+    assert found["a"] > found["b"]
+    assert weigher.weight_multiplier(hosts[0]) == 1000
+
+
+def test_a_bad_multiplier_at_run_time_leaves_the_last_good_one(tmp_path: Any, caplog: Any) -> None:
+    path = tmp_path / "steelyard.conf"
+    path.write_text(f"[steelyard]\n{KEY} = 2.0\n")
+    conf = cfg.ConfigOpts()
+    conf([], project="steelyard", default_config_files=[str(path)], default_config_dirs=[])
+    weigher = ServerGroupSoftAffinityWeigher(conf)
+    path.write_text(f"[steelyard]\n{KEY} = many\n")
+    conf.mutate_config_files()
+    with caplog.at_level(logging.ERROR):
+        for _ in range(2):
+            weigh(weigher, HOSTS, Request(None))
+            assert weigher.weight_multiplier(HOSTS[0]) == 2.0
+    (record,) = [each for each in caplog.records if each.name == "steelyard.conf"]
+    assert KEY in record.getMessage()
+    assert "2.0 stays in force" in record.getMessage()
+
+
+def test_multipliers_are_right_while_other_requests_weigh_the_same_hosts(conf: Any) -> None:
+    weigher = ServerGroupSoftAffinityWeigher(conf)
+    hosts = [host(str(n), **({KEY: "5"} if n % 2 else {})) for n in range(50)]
+    expected = [5.0 if n % 2 else 1000.0 for n in range(50)]
+
+    def ask(group: Any) -> bool:
+        answers = []
+        for _ in range(40):
+            weigh(weigher, hosts, Request(group))
+            answers.append([weigher.weight_multiplier(each) for each in hosts] == expected)
+        return all(answers)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(ask, [Group("soft-affinity", MEMBERS), None] * 4))
 
 
 def test_a_host_in_two_domains_is_warned_about_once(configured: Any, caplog: Any) -> None:
@@ -213,6 +278,6 @@ def test_a_host_in_two_domains_is_warned_about_once(configured: Any, caplog: Any
             found = weigh(weigher, hosts, Request(Group("soft-anti-affinity", MEMBERS)))
     assert found == {"a": -1, "b": 0}
     assert [record.getMessage() for record in caplog.records] == [
-        "hosts are in several domains at once: their aggregates say 'rack' = 'r1', 'r2'; "
-        "the first counts: leave one of them"
+        "the aggregates 'r1', 'r2' have hosts in common, and say 'rack' = 'r1', 'r2'; for these "
+        "hosts 'r1' counts: let each be in one only"
     ]

@@ -1,5 +1,6 @@
 """The application: options that all commands share, and how errors end."""
 
+import abc
 import argparse
 import contextlib
 import logging
@@ -117,24 +118,28 @@ class Action(command.Command):
         return status
 
 
-class Listing(Action, lister.Lister):
+class _Displaying(Action):
+    """A command whose columns are known, and looked at, before it does anything."""
+
+    @abc.abstractmethod
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        """What there is to show."""
+
+    @abc.abstractmethod
+    def content(self, parsed_args: argparse.Namespace) -> Any:
+        """Does what is asked for; the rows, or the one row, of what there is to show."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+        names = self.column_names(parsed_args)
+        for name in [*parsed_args.columns, *getattr(parsed_args, "sort_columns", [])]:
+            if name not in names:
+                raise errors.BadRequest(f"there is no column {name!r}{errors.near(name, names)}")
+        return names, self.content(parsed_args)
+
+
+class Listing(_Displaying, lister.Lister):
     """A command that lists rows."""
 
-    def produce_output(self, parsed_args: Any, column_names: Any, data: Any) -> int:
-        for name in [*parsed_args.columns, *parsed_args.sort_columns]:
-            _known(name, column_names)
-        return super().produce_output(parsed_args, column_names, data)
 
-
-class Showing(Action, show.ShowOne):
-    """A command that shows the fields of one thing."""
-
-    def produce_output(self, parsed_args: Any, column_names: Any, data: Any) -> int:
-        for name in parsed_args.columns:
-            _known(name, column_names)
-        return super().produce_output(parsed_args, column_names, data)
-
-
-def _known(column: str, names: Sequence[str]) -> None:
-    if column not in names:
-        raise errors.BadRequest(f"there is no column {column!r}{errors.near(column, names)}")
+class Showing(_Displaying, show.ShowOne):
+    """A command that shows one row, field by field."""

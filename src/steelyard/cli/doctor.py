@@ -33,14 +33,17 @@ class Doctor(Listing):
         grave = any(found.severity is not doctor.Severity.NOTE for found in self._findings)
         return status or (_FOUND if grave else 0)
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return "Severity", "File", "Option", "Finding", "Remedy"
+
+    def content(self, parsed_args: argparse.Namespace) -> Any:
         files = self.app.options.config_file
         if not files:
             raise errors.BadRequest("--config-file is missing: name nova.conf, as often as needed")
         with self.reading(files):
             conf = doctor.NovaConf(files, scheduler_only=parsed_args.scheduler_only)
         self._findings = doctor.examine(conf)
-        return ("Severity", "File", "Option", "Finding", "Remedy"), [
+        return [
             (str(found.severity), found.file, found.option, found.finding, found.remedy)
             for found in self._findings
         ]

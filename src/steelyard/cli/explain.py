@@ -23,14 +23,17 @@ class Explain(RequestListing):
             return status
         return self.end(NoValidHost([self._decision], 1), NO_VALID_HOST)
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return "Host", "Verdict", "Weight", "Why"
+
+    def content(self, parsed_args: argparse.Namespace) -> Any:
         scheduler = self.scheduler(parsed_args)
         request = self.request(parsed_args, scheduler)
         try:
             (self._decision,) = scheduler.select(request).decisions
         except NoValidHost as error:
             self._decision = error.decision
-        return ("Host", "Verdict", "Weight", "Why"), [
+        return [
             (each.host, _verdict(each), Number(each.weight), Why(each))
             for each in self._decision.hosts
         ]

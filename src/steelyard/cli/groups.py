@@ -3,21 +3,21 @@
 import argparse
 from typing import Any
 
+from steelyard.cli import clouds
 from steelyard.cli.app import Action, Listing, Showing
+from steelyard.cli.clouds import OnCloudFile
 from steelyard.cli.columns import Names, Rules
-from steelyard.cli.saved_clouds import OnSavedCloud, save
 from steelyard.errors import BadRequest
 from steelyard.groups import Policy, ServerGroup
 from steelyard.scheduler import Cloud
-from steelyard.scheduler.saved_cloud import SavedCloud
 
 _COLUMNS = ("Name", "Policy", "Rules", "Servers", "Hosts")
 
 
-class GroupCreate(OnSavedCloud, Showing):
+class GroupCreate(OnCloudFile, Showing):
     """Add a server group to a cloud file.
 
-    The file is replaced as a whole; comments in it are not kept, which is said.
+    The file is replaced as a whole; its comments and anchors are not kept, which is said.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -38,24 +38,30 @@ class GroupCreate(OnSavedCloud, Showing):
         )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return _COLUMNS
+
+    def content(self, parsed_args: argparse.Namespace) -> Any:
         asked = {"name": parsed_args.name, "policy": parsed_args.policy}
         group = ServerGroup.parse({"server_group": {**asked, "rules": _rules(parsed_args.rule)}})
-        saved = SavedCloud(parsed_args.cloud)
+        saved = clouds.saved(parsed_args.cloud)
         cloud = saved.cloud.with_server_group(group)
-        save(saved, cloud, self.app)
-        return _COLUMNS, _row(group, cloud)
+        clouds.save(saved, cloud, self.app)
+        return _row(group, cloud)
 
 
-class GroupList(OnSavedCloud, Listing):
+class GroupList(OnCloudFile, Listing):
     """List the server groups of a cloud file."""
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
-        cloud = SavedCloud(parsed_args.cloud).cloud
-        return _COLUMNS, [_row(group, cloud) for group in cloud.server_groups.values()]
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return _COLUMNS
+
+    def content(self, parsed_args: argparse.Namespace) -> Any:
+        cloud = clouds.read(parsed_args.cloud)
+        return [_row(group, cloud) for group in cloud.server_groups.values()]
 
 
-class GroupShow(OnSavedCloud, Showing):
+class GroupShow(OnCloudFile, Showing):
     """Show a server group of a cloud file."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -63,16 +69,19 @@ class GroupShow(OnSavedCloud, Showing):
         parser.add_argument("name", metavar="NAME")
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
-        cloud = SavedCloud(parsed_args.cloud).cloud
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return (*_COLUMNS, "UUID")
+
+    def content(self, parsed_args: argparse.Namespace) -> Any:
+        cloud = clouds.read(parsed_args.cloud)
         group = cloud.server_group(parsed_args.name)
-        return (*_COLUMNS, "UUID"), (*_row(group, cloud), group.uuid)
+        return (*_row(group, cloud), group.uuid)
 
 
-class GroupDelete(OnSavedCloud, Action):
+class GroupDelete(OnCloudFile, Action):
     """Remove a server group from a cloud file; its servers stay, in no group.
 
-    The file is replaced as a whole; comments in it are not kept, which is said.
+    The file is replaced as a whole; its comments and anchors are not kept, which is said.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -81,9 +90,9 @@ class GroupDelete(OnSavedCloud, Action):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        saved = SavedCloud(parsed_args.cloud)
+        saved = clouds.saved(parsed_args.cloud)
         leaving = len(saved.cloud.server_group(parsed_args.name).members)
-        save(saved, saved.cloud.without_server_group(parsed_args.name), self.app)
+        clouds.save(saved, saved.cloud.without_server_group(parsed_args.name), self.app)
         self.app.stdout.write(f"{parsed_args.name} is gone; servers that were in it: {leaving}\n")
 
 
@@ -91,7 +100,10 @@ def _rules(given: list[str]) -> dict[str, str]:
     for rule in given:
         if "=" not in rule:
             raise BadRequest(f"--rule {rule!r} is not understood; write KEY=VALUE")
-    return dict(rule.split("=", 1) for rule in given)
+    rules = dict(rule.split("=", 1) for rule in given)
+    if len(rules) < len(given):
+        raise BadRequest(f"--rule {' --rule '.join(given)}: a rule is there twice")
+    return rules
 
 
 def _row(group: ServerGroup, cloud: Cloud) -> tuple[Any, ...]:

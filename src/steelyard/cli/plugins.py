@@ -14,7 +14,10 @@ class Plugins(Listing):
     "Enabled" is the place in the order in which the embedded scheduler runs them.
     """
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return "Kind", "Name", "Enabled", "Distribution"
+
+    def content(self, parsed_args: argparse.Namespace) -> Any:
         options = self.configuration()[conf.GROUP]
         rows = []
         for group, enabled in (
@@ -33,4 +36,4 @@ class Plugins(Listing):
                 )
                 for plugin in sorted(installed)
             ]
-        return ("Kind", "Name", "Enabled", "Distribution"), rows
+        return rows

@@ -2,15 +2,11 @@
 
 import argparse
 import importlib.resources
-import os
-import sys
-from typing import IO, cast
-
-import tqdm
 
 from steelyard import errors
+from steelyard.cli import clouds
 from steelyard.cli.app import Listing
-from steelyard.scheduler import Cloud, FilterScheduler, Request, cloud_file
+from steelyard.scheduler import Cloud, FilterScheduler, Request
 
 # What the example is asked for when nothing else is said: it shows most at once.
 _EXAMPLE_FLAVOR = "web.small"
@@ -57,21 +53,4 @@ class RequestListing(Listing):
             example = importlib.resources.files("steelyard.scheduler") / "example.yaml"
             with importlib.resources.as_file(example) as path:
                 return Cloud.load(path)
-        path = parsed_args.cloud
-        if path == "-":
-            return cloud_file.read(sys.stdin, "standard input")
-        try:
-            with open(path, encoding="utf-8") as file:
-                bar = tqdm.tqdm.wrapattr(
-                    file,
-                    "read",
-                    desc=f"reading {path}",
-                    total=os.fstat(file.fileno()).st_size,
-                    delay=1,
-                    leave=False,
-                    disable=not sys.stderr.isatty(),
-                )
-                with bar as watched:
-                    return cloud_file.read(cast(IO[str], watched), path)
-        except OSError as error:
-            raise errors.InvalidCloud(f"{path}: {error.strerror}") from error
+        return clouds.read(parsed_args.cloud)

@@ -3,10 +3,9 @@
 import argparse
 from typing import Any
 
-from steelyard import errors
+from steelyard.cli import clouds
 from steelyard.cli.columns import Causes, Number, Weights
 from steelyard.cli.requests import RequestListing
-from steelyard.cli.saved_clouds import save
 from steelyard.scheduler import Cloud
 from steelyard.scheduler.saved_cloud import SavedCloud
 
@@ -43,23 +42,24 @@ class Schedule(RequestListing):
         self._saved: SavedCloud | None = None
         if not parsed_args.commit:
             return super().cloud(parsed_args)
-        if parsed_args.cloud in (None, "-"):
-            raise errors.BadRequest("--commit needs a file to change; name it with --cloud")
-        self._saved = SavedCloud(parsed_args.cloud)
+        self._saved = clouds.saved(parsed_args.cloud)
         return self._saved.cloud
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        columns = ("Server", "Host", "Weight", "Hosts that fit")
+        return (*columns, "Weights", "Rejected") if parsed_args.explain else columns
+
+    def content(self, parsed_args: argparse.Namespace) -> Any:
         scheduler = self.scheduler(parsed_args)
         request = self.request(parsed_args, scheduler)
         count = parsed_args.count
         if count is None:
             count = 1 if parsed_args.flavor else _EXAMPLE_COUNT
-        columns = ("Server", "Host", "Weight", "Hosts that fit")
         rows = []
         selection = scheduler.select(request, count)
         if self._saved is not None:
             scheduler.commit(selection)
-            save(self._saved, scheduler.cloud, self.app)
+            clouds.save(self._saved, scheduler.cloud, self.app)
         for decision in selection.decisions:
             chosen = decision.hosts[0]
             row: tuple[Any, ...] = (
@@ -71,4 +71,4 @@ class Schedule(RequestListing):
             if parsed_args.explain:
                 row += (Weights(chosen.weights), Causes(decision.causes))
             rows.append(row)
-        return columns + (("Weights", "Rejected") if parsed_args.explain else ()), rows
+        return rows

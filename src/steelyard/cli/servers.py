@@ -4,25 +4,28 @@ import abc
 import argparse
 from typing import Any
 
+from steelyard.cli import clouds
 from steelyard.cli.app import Listing, Showing
+from steelyard.cli.clouds import OnCloudFile
 from steelyard.cli.columns import Number
-from steelyard.cli.saved_clouds import OnSavedCloud, save
 from steelyard.scheduler import FilterScheduler, Selection
-from steelyard.scheduler.saved_cloud import SavedCloud
 
 
-class ServerList(OnSavedCloud, Listing):
+class ServerList(OnCloudFile, Listing):
     """List the servers of a cloud file, and where they are."""
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
-        servers = SavedCloud(parsed_args.cloud).cloud.servers.values()
-        return ("Name", "Host", "Flavor", "Group", "UUID"), [
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return "Name", "Host", "Flavor", "Group", "UUID"
+
+    def content(self, parsed_args: argparse.Namespace) -> Any:
+        servers = clouds.read(parsed_args.cloud).servers.values()
+        return [
             (server.name, server.host, server.flavor.name, server.group or "", server.uuid)
             for server in servers
         ]
 
 
-class _OneServer(OnSavedCloud, Showing):
+class _OneServer(OnCloudFile, Showing):
     """Asks the scheduler about one server, and puts it where it says."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -31,9 +34,12 @@ class _OneServer(OnSavedCloud, Showing):
         parser.add_argument("--seed", type=int, help="where random numbers start from")
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return "Server", "From", "To", "Weight", "Hosts that fit"
+
+    def content(self, parsed_args: argparse.Namespace) -> Any:
         overrides = [] if parsed_args.seed is None else [("seed", parsed_args.seed)]
-        saved = SavedCloud(parsed_args.cloud)
+        saved = clouds.saved(parsed_args.cloud)
         scheduler = FilterScheduler(saved.cloud, self.configuration(overrides))
         server = scheduler.cloud.server(parsed_args.server)
         selection = self.select(scheduler, server.uuid)
@@ -41,12 +47,12 @@ class _OneServer(OnSavedCloud, Showing):
         (chosen,) = selection.servers
         if chosen.host != server.host:
             scheduler.commit(selection)
-            save(saved, scheduler.cloud, self.app)
-        return ("Server", "From", "To", "Weight", "Hosts that fit"), (
+            clouds.save(saved, scheduler.cloud, self.app)
+        return (
             server.name,
             server.host,
             chosen.host,
-            Number(decision.weighed[0].weight),
+            Number(decision.hosts[0].weight),
             len(decision.weighed),
         )
 
@@ -58,8 +64,8 @@ class _OneServer(OnSavedCloud, Showing):
 class ServerMove(_OneServer):
     """Move a server of a cloud file to another host, as a migration would.
 
-    The file is replaced as a whole; comments in it are not kept, which is said. The exit status
-    is 1 when no other host fits.
+    The file is replaced as a whole; its comments and anchors are not kept, which is said. The exit
+    status is 1 when no other host fits.
     """
 
     def select(self, scheduler: FilterScheduler, uuid: str) -> Selection:
@@ -69,8 +75,8 @@ class ServerMove(_OneServer):
 class ServerEvacuate(ServerMove):
     """Move a server of a cloud file from a host that is lost to another one.
 
-    The scheduler decides as for a migration. The file is replaced as a whole; comments in it are
-    not kept, which is said. The exit status is 1 when no other host fits.
+    The scheduler decides as for a migration. The file is replaced as a whole; its comments
+    and anchors are not kept, which is said. The exit status is 1 when no other host fits.
     """
 
 

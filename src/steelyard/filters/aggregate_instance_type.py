@@ -37,9 +37,10 @@ class AggregateInstanceTypeFilter(base.Filter):
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         super().__init__(conf)
-        self._options = options.register(conf)
-        options.read_all(self._options, "enforce", "log_no_host")
-        self._ignored_keys = tuple(sorted(set(self._options.force_check_ignored_keys)))
+        group = options.register(conf)
+        self._enforce = options.Latest(group, "enforce")
+        self._log_no_host = options.Latest(group, "log_no_host")
+        self._ignored_keys = tuple(sorted(set(group.force_check_ignored_keys)))
         self._first_time = Once()
         self._sweep_of = functools.lru_cache(maxsize=_FLAVORS_KEPT)(self._new_sweep)
 
@@ -60,7 +61,7 @@ class AggregateInstanceTypeFilter(base.Filter):
         A list is judged as a whole, which is much faster; of anything else no more is looked at
         than is asked for.
         """
-        sweep, enforce = self._sweep(request), self._options.enforce
+        sweep, enforce = self._sweep(request), self._enforce()
         if not isinstance(hosts, list):
             return filter(sweep.admits, hosts) if enforce else iter(hosts)
         verdicts = sweep.verdicts(hosts)
@@ -72,7 +73,7 @@ class AggregateInstanceTypeFilter(base.Filter):
         self, hosts: list[Any], verdicts: list[bool], request: object, *, enforce: bool
     ) -> None:
         """Logs why hosts are rejected: each at debug level, a summary where it is wanted."""
-        nothing_left = not any(verdicts) and self._options.log_no_host
+        nothing_left = not any(verdicts) and self._log_no_host()
         if enforce and not nothing_left and not LOG.isEnabledFor(logging.DEBUG):
             return
         causes: collections.Counter[str] = collections.Counter()

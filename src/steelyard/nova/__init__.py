@@ -38,9 +38,14 @@ def all_weighers() -> list[type[Any]]:
 
     Nova uses every weigher that it is given, so this is never simply all that are installed.
     """
-    names = options.register(cfg.CONF).nova_weighers
-    found = ((name, _usable(plugins.WEIGHERS, name)) for name in names)
-    return [adapt_weigher(name, cls) for name, cls in found if cls is not None]
+    found = []
+    for name in dict.fromkeys(options.register(cfg.CONF).nova_weighers):
+        cls = _usable(plugins.WEIGHERS, name)
+        if cls is None:
+            LOG.warning("[steelyard] nova_weighers: %s is left out", name)
+        else:
+            found.append(adapt_weigher(name, cls))
+    return found
 
 
 def __getattr__(name: str) -> type[Any]:

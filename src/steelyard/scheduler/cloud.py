@@ -109,19 +109,24 @@ class Cloud:
         """The server's group as it is for that server: without it."""
         if server.group is None:
             return None
-        placed = {
-            other.uuid: other.host
+        group = self.server_group(server.group)
+        hosts = {
+            other.host
             for other in self.servers.values()
             if other.group == server.group and other.uuid != server.uuid
         }
         return dataclasses.replace(
-            self.server_group(server.group),
-            members=frozenset(placed),
-            hosts=frozenset(placed.values()),
+            group,
+            members=group.members - {server.uuid},
+            hosts=(group.hosts - {server.host}) | hosts,
         )
 
     def with_server_group(self, group: ServerGroup) -> "Cloud":
         """This cloud with one more server group."""
+        if not group.name.isprintable():
+            raise errors.InvalidServerGroup(
+                f"the name {group.name!r} cannot be printed; leave out what is shown as \\x or \\u"
+            )
         if group.name in self.server_groups:
             raise errors.Conflict(f"there is already a server group {group.name!r}")
         return dataclasses.replace(self, server_groups={**self.server_groups, group.name: group})

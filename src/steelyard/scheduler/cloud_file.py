@@ -77,15 +77,24 @@ def _node(yaml: Any, value: Any) -> Any:
     return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=style)
 
 
-def has_comments(text: str) -> bool:
-    """Whether the YAML text has comments."""
+def unkept(text: str) -> list[str]:
+    """What the YAML text has that a description of the cloud does not: comments, anchors."""
     yaml = _yaml()
+    found = set()
     end = 0
     for token in yaml.scan(text, Loader=_base_loader(yaml)):
-        if "#" in text[end : token.start_mark.index]:
-            return True
+        start = token.start_mark.index
+        between = text[end:start]
+        if isinstance(token, yaml.ScalarToken) and token.style in ("|", ">"):
+            between += text[start:].partition("\n")[0]
+        if "#" in between:
+            found.add("comments")
+        if isinstance(token, yaml.AnchorToken):
+            found.add("anchors")
         end = max(end, token.end_mark.index)
-    return "#" in text[end:]
+    if "#" in text[end:]:
+        found.add("comments")
+    return sorted(found, reverse=True)
 
 
 class _Mistake(Exception):

@@ -38,8 +38,10 @@ class NoValidHost(errors.SteelyardError):
     def _message(self) -> str:
         failed = self.decision
         of = f" for server {len(self.decisions)} of {self.count}" if self.count > 1 else ""
+        left = ", ".join(map(repr, sorted(failed.request.ignore_hosts)))
+        besides = f" besides {left}, which it leaves," if left else ""
         lines = [
-            f"no valid host{of}: of {failed.considered} hosts none fits "
+            f"no valid host{of}: of {failed.considered} hosts{besides} none fits "
             f"flavor {failed.request.flavor.name!r}"
         ]
         shown, more = failed.causes[:_CAUSES_SHOWN], failed.causes[_CAUSES_SHOWN:]
@@ -112,7 +114,8 @@ class FilterScheduler:
         """Another host for a server that is there, as for a migration or an evacuation."""
         moving = self.cloud.server(server)
         request = self._request_of(moving, frozenset({moving.host}))
-        candidates = [state for state in host_states(self.cloud) if state.host != moving.host]
+        states = host_states(self.cloud)
+        candidates = [state for state in states if state.host not in request.ignore_hosts]
         return self._select_for(moving, candidates, request, self.filters)
 
     def select_rebuild(self, server: str) -> Selection:

@@ -1,9 +1,13 @@
 """Clouds in files that change: read as a whole, and replaced as a whole or not at all."""
 
+import contextlib
+import errno
+import fcntl
 import io
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 from steelyard import errors
@@ -17,8 +21,6 @@ class SavedCloud:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        # A link stays one: what it leads to is replaced.
-        self._target = os.path.realpath(path)
         self._is_json = self.path.lower().endswith(".json")
         self._before = self._content()
         try:
@@ -26,12 +28,13 @@ class SavedCloud:
         except UnicodeDecodeError as error:
             raise errors.InvalidCloud(f"{self.path}: is not UTF-8 text: {error}") from error
         self.cloud = cloud_file.read(io.StringIO(text), self.path)
-        self.has_comments = not self._is_json and cloud_file.has_comments(text)
+        self.unkept = [] if self._is_json else cloud_file.unkept(text)
+        """What saving does not keep: comments, anchors."""
 
     def save(self, cloud: Cloud) -> None:
-        """Replaces the file by a description of the cloud; comments are not kept.
+        """Replaces the file by a description of the cloud, without what is ``unkept``.
 
-        Raises Conflict when the file is no longer what was read.
+        Raises Conflict when the file is no longer what was read or saved last.
         """
         description = describe(cloud)
         if self._is_json:
@@ -46,26 +49,50 @@ class SavedCloud:
 
     def _content(self) -> bytes:
         try:
-            with open(self._target, "rb") as file:
+            with open(self.path, "rb") as file:
                 return file.read()
         except OSError as error:
             raise errors.InvalidCloud(f"{self.path}: {error.strerror}") from error
 
     def _replace(self, content: bytes) -> None:
-        directory, name = os.path.split(self._target)
+        # A link stays one: what it leads to is replaced.
+        target = os.path.realpath(self.path)
+        directory, name = os.path.split(target)
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         handle, path = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
         try:
             with open(handle, "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(path, os.stat(self._target).st_mode & 0o7777)
-            if self._content() != self._before:
-                raise errors.Conflict(f"{self.path} has changed since it was read; try again")
-            os.replace(path, self._target)
+            _copy_owner_and_mode(target, path)
+            with _locked(directory):
+                if self._content() != self._before:
+                    raise errors.Conflict(f"{self.path} has changed since it was read; try again")
+                os.replace(path, target)
         except BaseException:
             os.unlink(path)
             raise
+        self._before = content
+
+
+def _copy_owner_and_mode(source: str, target: str) -> None:
+    status = os.stat(source)
+    with contextlib.suppress(PermissionError):  # only root may give files away
+        os.chown(target, status.st_uid, status.st_gid)
+    os.chmod(target, status.st_mode & 0o7777)
+
+
+@contextlib.contextmanager
+def _locked(directory: str) -> Iterator[None]:
+    """Keeps other commands from replacing a file there between a look at it and its end."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def describe(cloud: Cloud) -> dict[str, Any]:

@@ -6,13 +6,13 @@ weighers. The protocols of hosts and requests are those of :mod:`steelyard.filte
 """
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Protocol
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
-from steelyard.attributes import by_identity, read, read_all
+from steelyard.attributes import by_identity, read, read_all, read_mapping
 from steelyard.once import Once
 from steelyard.string_sets import finite_number
 
@@ -30,14 +30,18 @@ class WeighedHost(Protocol):
 class _Multipliers(dict[int, float]):
     """The multipliers of one request's hosts, by the identity of the hosts.
 
-    It holds the hosts, so that none of them can go and leave its identity to another.
+    It holds the hosts, so that none of them can go and leave its identity to another. Empty, it
+    stands for what has not been asked for yet.
     """
 
     __slots__ = ("hosts",)
 
-    def __init__(self, hosts: Sequence[object]) -> None:
-        super().__init__()
+    def __init__(self, hosts: Sequence[object], values: Iterable[float] = ()) -> None:
+        super().__init__(zip(map(id, hosts), values, strict=False))
         self.hosts = hosts
+
+    def with_values(self, work_out: Callable[[Sequence[object]], list[float]]) -> "_Multipliers":
+        return _Multipliers(self.hosts, work_out(self.hosts))
 
 
 class Weigher(abc.ABC):
@@ -89,24 +93,19 @@ class Weigher(abc.ABC):
         """
         self._kept = _Multipliers(hosts)
 
-    def abstain(self, hosts: Sequence[object]) -> list[float]:
-        """No weight for any host, so that it does not matter what their aggregates say."""
-        self._kept = _Multipliers(hosts)
-        self._kept.update(dict.fromkeys(map(id, hosts), self.multiplier()))
-        return [0.0] * len(hosts)
-
     def _worked_out(self, host: object) -> float:
-        kept = self._kept
-        if not kept:
-            kept.update(zip(map(id, kept.hosts), self._multipliers(kept.hosts), strict=True))
-        found = kept.get(id(host))
+        if not self._kept:
+            self._kept = self._kept.with_values(self._multipliers)
+        found = self._kept.get(id(host))
         return self._multipliers([host])[0] if found is None else found
 
     def _multipliers(self, hosts: Sequence[object]) -> list[float]:
         default = self.multiplier()
         if self.multiplier_key is None:
             return [default] * len(hosts)
-        memberships = [aggregates or () for aggregates in read_all(hosts, "aggregates")]
+        memberships = read_all(hosts, "aggregates")
+        if None in memberships:
+            memberships = [aggregates or () for aggregates in memberships]
         stated = {
             identity: number
             for identity, aggregate in by_identity(memberships).items()
@@ -120,15 +119,16 @@ class Weigher(abc.ABC):
         ]
 
     def _stated_multiplier(self, aggregate: object) -> float | None:
-        text = (read(aggregate, "metadata") or {}).get(self.multiplier_key)
-        if text is None:
+        stated = read_mapping(aggregate, "metadata").get(self.multiplier_key)
+        if stated is None:
             return None
-        number = finite_number(str(text))
-        if number is None and self._first_time((read(aggregate, "name"), text)):
+        text, name = str(stated), read(aggregate, "name")
+        number = finite_number(text)
+        if number is None and self._first_time((str(name), text)):
             LOG.warning(
                 "Aggregate %(name)r has %(key)r = %(text)r, which is not a finite number and is "
                 "ignored; write a number such as 2.0",
-                {"name": read(aggregate, "name"), "key": self.multiplier_key, "text": text},
+                {"name": name, "key": self.multiplier_key, "text": text},
             )
         return number
 

@@ -16,11 +16,10 @@ class RAMWeigher(base.Weigher):
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         super().__init__(conf)
-        self._options = options.register(conf)
-        options.read_all(self._options, "ram_weight_multiplier")
+        self._multiplier = options.Latest(options.register(conf), "ram_weight_multiplier")
 
     def multiplier(self) -> float:
-        return float(self._options.ram_weight_multiplier)
+        return float(self._multiplier())
 
     def _weigh_object(self, host: object, request: object) -> float:
         return float(read(host, "free_ram_mb") or 0)

@@ -3,7 +3,7 @@
 import collections
 import itertools
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, cast
 
 from oslo_config import cfg
@@ -23,27 +23,30 @@ class _SoftWeigher(base.Weigher):
 
     policy: ClassVar[Policy]
     sign: ClassVar[int]
+    multiplier_key: ClassVar[str]
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         super().__init__(conf)
-        self._options = options.register(conf)
-        options.read_all(self._options, self.multiplier_key or "")
-        self._levels = tuple(self._options.failure_domains)
+        group = options.register(conf)
+        self._multiplier = options.Latest(group, self.multiplier_key)
+        self._levels = tuple(group.failure_domains)
 
     def multiplier(self) -> float:
-        return float(self._options[self.multiplier_key])
+        return float(self._multiplier())
 
     def weigh_objects(
         self, weighed_hosts: Sequence[base.WeighedHost], request: object
     ) -> list[float]:
         hosts = [each.obj for each in weighed_hosts]
+        self.keep_multipliers(hosts)
         group = read(request, "instance_group")
         if read(group, "policy") != self.policy:
-            return self.abstain(hosts)
-        self.keep_multipliers(hosts)
-        weights = _counts(_others(group, request), read_all(hosts, "instances"))
+            return [0.0] * len(hosts)
+        others = _others(group, request)
+        weights = _counts(others, read_all(hosts, "instances"))
         if self._levels:
-            weights = self._ranks(hosts, weights, group, request)
+            unseen = _unseen_hosts(hosts, len(others) - sum(weights), group, request)
+            weights = self._ranks(hosts, weights, unseen)
         return list(map(self.sign.__mul__, weights))
 
     def _weigh_object(self, host: object, request: object) -> float:
@@ -54,15 +57,12 @@ class _SoftWeigher(base.Weigher):
         (count,) = _counts(_others(group, request), [read(host, "instances")])
         return self.sign * count
 
-    def _ranks(
-        self, hosts: Sequence[object], counts: Sequence[int], group: object, request: object
-    ) -> list[int]:
+    def _ranks(self, hosts: Sequence[object], counts: Sequence[int], unseen: set[str]) -> list[int]:
         """The hosts' places in the order of (farthest domain, …, nearest domain, host).
 
         Ranks, not sums: a step at any level then weighs the same, and enough to be felt.
         """
         domains = FailureDomains(hosts, self._levels, self._warn_once)
-        unseen = _unseen_hosts(hosts, counts, group, request)
         members = _members_by_domain(domains.places, counts, domains.places_of(unseen))
         totals = {
             place: tuple(members[domain] for domain in _domains(place))
@@ -114,14 +114,19 @@ def _counts(others: set[str], instances: Sequence[Mapping[str, object] | None]) 
 
 
 def _unseen_hosts(
-    hosts: Sequence[object], counts: Sequence[int], group: object, request: object
-) -> Collection[str]:
-    """The hosts of the group that are no candidates; there is at least one other server on each."""
+    hosts: Sequence[object], unseen_members: int, group: object, request: object
+) -> set[str]:
+    """The hosts of the group that are no candidates and that have one of the others.
+
+    The server that is being placed may have a host too, which the group lists: the one that it
+    leaves is among those that the request ignores, and stands first there. It is left out where
+    there are fewer others than hosts that they could be on.
+    """
     unseen = set(read(group, "hosts") or ()).difference(read_all(hosts, "host"))
-    if len(_others(group, request)) - sum(counts) < len(unseen):
-        # There are not so many servers: the one being placed is alone on the host that it leaves.
-        unseen.difference_update(read(request, "ignore_hosts") or ())
-    return unseen
+    if unseen_members <= 0:
+        return set()
+    left = [host for host in read(request, "ignore_hosts") or () if host in unseen]
+    return unseen.difference(left[: max(len(unseen) - unseen_members, 0)])
 
 
 def _members_by_domain(

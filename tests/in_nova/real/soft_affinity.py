@@ -5,25 +5,17 @@ from typing import Any
 from real import clouds  # before the rest of Nova, as its functional tests want
 
 # isort: split
-from nova.scheduler import utils
+from nova.scheduler import utils, weights
 
 from steelyard import conf as options
 
 NOVAS = "nova.scheduler.weights.all_weighers"
 OURS = "steelyard.nova.all_weighers"
-# Nova's default weighers without its own two for soft affinity, by their class paths.
+# Nova's other weighers by their class paths, without its own two for soft affinity.
 NOVAS_OTHERS = [
-    f"nova.scheduler.weights.{path}"
-    for path in (
-        "ram.RAMWeigher",
-        "cpu.CPUWeigher",
-        "disk.DiskWeigher",
-        "metrics.MetricsWeigher",
-        "io_ops.IoOpsWeigher",
-        "pci.PCIWeigher",
-        "compute.BuildFailureWeigher",
-        "cross_cell.CrossCellWeigher",
-    )
+    f"{weigher.__module__}.{weigher.__name__}"
+    for weigher in weights.all_weighers()
+    if "Soft" not in weigher.__name__
 ]
 
 
@@ -158,8 +150,8 @@ class OneHost(Group):
         self.assertEqual(["host1", "host1"], hosts(self.place(2)))
 
 
-class TwoFiles(Together):
-    """``soft-affinity``, where the scheduler has a file of its own and the conductor keeps Nova's."""
+class TwoFiles(Group):
+    """The scheduler has a file of its own, and the conductor keeps Nova's names."""
 
     weight_classes = (*NOVAS_OTHERS, OURS)
     novas_multiplier = 1.0  # its weighers are not there
@@ -170,6 +162,14 @@ class TwoFiles(Together):
         loaded = [type(each) for each in self.scheduler_service.manager.host_manager.weighers]
         modules = [each.__module__ for each in loaded if "Soft" in each.__name__]
         self.assertEqual(["steelyard.nova", "steelyard.nova"], modules)
+
+
+class TogetherWithTwoFiles(TwoFiles, Together):
+    pass
+
+
+class ApartWithTwoFiles(TwoFiles, Apart):
+    pass
 
 
 class OnlyOurPath(Group):
@@ -194,17 +194,24 @@ class NovaAlone(Group):
 
 
 class Racks(Group):
-    """Racks before hosts: host1 and host2 share one, host3 is in another."""
+    """host1 and host2 share a rack, host3 is in another."""
 
     wish = "soft-anti-affinity"
+    domains: tuple[str, ...] = ("rack",)
+    racks = {"1": ("host1", "host2"), "2": ("host3",)}
+    rooms: dict[str, tuple[str, ...]] = {}
 
     def setUp(self) -> None:
         options.register(clouds.CONF)
-        clouds.CONF.set_override("failure_domains", ["rack"], group="steelyard")
+        clouds.CONF.set_override("failure_domains", self.domains, group="steelyard")
         super().setUp()
-        self.aggregate("host1", rack="1")
-        self.api.post_aggregate_action(self.aggregates["host1"], {"add_host": {"host": "host2"}})
-        self.aggregate("host3", rack="2")
+        for key, domains in (("rack", self.racks), ("room", self.rooms)):
+            for name, members in domains.items():
+                made = self.api.post_aggregate({"aggregate": {"name": f"{key} {name}"}})["id"]
+                said = {"set_metadata": {"metadata": {key: name}}}
+                self.api.post_aggregate_action(made, said)
+                for host in members:
+                    self.api.post_aggregate_action(made, {"add_host": {"host": host}})
 
     def test_racks_come_before_hosts(self) -> None:
         self.place(1, host="host1")
@@ -215,3 +222,34 @@ class Racks(Group):
         self.place(1, host="host1", memory_mb=7000)
         self.boot(host="host3", memory_mb=5500)
         self.assertEqual(["host3"], hosts(self.place(1, memory_mb=2000)))
+
+    def test_a_server_does_not_keep_away_from_the_rack_that_it_is_alone_in(self) -> None:
+        moving = self.boot(host="host1", group=self.group)
+        self.boot(host="host3", group=self.group)
+        self.assertEqual("host2", self.moved(moving, {"migrate": None}))
+
+
+class Rooms(Racks):
+    """Each host is in a rack of its own; host1 and host2 share a room."""
+
+    wish = "soft-affinity"
+    domains = ("rack", "room")
+    racks = {"1": ("host1",), "2": ("host2",), "3": ("host3",)}
+    rooms = {"a": ("host1", "host2"), "b": ("host3",)}
+
+    def test_racks_come_before_hosts(self) -> None:
+        self.boot(host="host1", memory_mb=2000)
+        self.place(1, host="host1")
+        self.assertEqual(["host1"], hosts(self.place(1)))
+
+    def test_a_host_that_is_no_candidate_counts_for_its_rack(self) -> None:
+        """And for its room: the next server goes to the other host there."""
+        self.place(1, host="host1", memory_mb=7000)
+        self.boot(host="host2", memory_mb=5500)
+        self.assertEqual(["host2"], hosts(self.place(1, memory_mb=2000)))
+
+    def test_a_server_does_not_keep_away_from_the_rack_that_it_is_alone_in(self) -> None:
+        """Nor does it stay in its room for its own sake."""
+        moving = self.boot(host="host1", group=self.group)
+        self.boot(host="host2", memory_mb=5500)
+        self.assertEqual("host3", self.moved(moving, {"migrate": None}))

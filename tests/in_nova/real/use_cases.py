@@ -109,6 +109,13 @@ class Lives(clouds.Cloud):
         self.assertEqual("VERIFY_RESIZE", moved["status"])
         self.assertEqual({"host1", "host3"}, {before, clouds.host_of(moved)})
 
+    def test_a_live_migration_goes_where_the_flavor_may_go(self) -> None:
+        self.aggregate("host1", ssd="nvme")
+        self.aggregate("host2", ssd="sata")
+        self.aggregate("host3", ssd="nvme")
+        server = self.boot(host="host1", ssd="nvme")
+        self.assertEqual("host3", clouds.host_of(self._live_migrate(server)))
+
     def test_an_unshelved_server_goes_where_its_flavor_may_go(self) -> None:
         self.aggregate("host1", ssd="nvme")
         self.aggregate("host2", ssd="nvme")
