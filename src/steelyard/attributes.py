@@ -5,7 +5,7 @@ query. Objects that load on access, as Nova's do, say through ``obj_attr_is_set`
 """
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -37,7 +37,17 @@ def read_all(things: Sequence[object], name: str) -> list[Any]:
     return [read(thing, name) for thing in things]
 
 
-def by_identity(lists: Iterable[Iterable[Any]]) -> dict[int, Any]:
+def by_identity(lists: Sequence[Iterable[Any]]) -> dict[int, Any]:
     """The things in all of the lists, each once; they need not be hashable."""
-    things = list(itertools.chain.from_iterable(lists))
-    return dict(zip(map(id, things), things, strict=True))
+    things: Collection[Any]
+    try:
+        things = set(itertools.chain.from_iterable(lists))
+        by_value = any(
+            type(thing).__eq__ is not object.__eq__  # type: ignore[comparison-overlap]
+            for thing in things
+        )
+    except TypeError:  # some cannot be hashed
+        by_value = True
+    if by_value:  # the set has lost those that are equal to others
+        things = list(itertools.chain.from_iterable(lists))
+    return {id(thing): thing for thing in things}

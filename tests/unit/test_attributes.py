@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.attributes import read, read_all
+from steelyard.attributes import by_identity, read, read_all
 
 
 class Versioned:
@@ -59,3 +59,27 @@ def test_reading_all_of_nothing() -> None:
 
 def test_reading_all_where_some_lack_the_attribute() -> None:
     assert read_all([Plain("x"), object(), Plain("y")], "name") == ["x", None, "y"]
+
+
+class Value:
+    """Equal to whatever has the same text, and with a hash or without."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Value) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+class Unhashable(Value):
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("kind", [object, lambda: Value("a"), lambda: Unhashable("a")])
+def test_things_are_told_apart_by_identity(kind: Any) -> None:
+    one, two = kind(), kind()
+    assert by_identity([[one, two], [], [one]]) == {id(one): one, id(two): two}
+    assert by_identity([]) == {}

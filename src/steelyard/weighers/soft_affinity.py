@@ -1,5 +1,6 @@
 """Hosts by how many servers of the group they have: soft affinity and soft anti-affinity."""
 
+import abc
 import collections
 import itertools
 import operator
@@ -22,7 +23,6 @@ class _SoftWeigher(base.Weigher):
     """Counts the group's servers on each host, without the one that is being placed."""
 
     policy: ClassVar[Policy]
-    sign: ClassVar[int]
     multiplier_key: ClassVar[str]
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
@@ -47,15 +47,19 @@ class _SoftWeigher(base.Weigher):
         if self._levels:
             unseen = _unseen_hosts(hosts, len(others) - sum(weights), group, request)
             weights = self._ranks(hosts, weights, unseen)
-        return list(map(self.sign.__mul__, weights))
+        return self._preference(weights)
 
     def _weigh_object(self, host: object, request: object) -> float:
         """The count on this host; which domains are fuller, only ``weigh_objects`` can tell."""
         group = read(request, "instance_group")
         if read(group, "policy") != self.policy:
             return 0.0
-        (count,) = _counts(_others(group, request), [read(host, "instances")])
-        return self.sign * count
+        (weight,) = self._preference(_counts(_others(group, request), [read(host, "instances")]))
+        return weight
+
+    @abc.abstractmethod
+    def _preference(self, counts: list[int]) -> list[float]:
+        """The weights of hosts with so many of the group's servers."""
 
     def _ranks(self, hosts: Sequence[object], counts: Sequence[int], unseen: set[str]) -> list[int]:
         """The hosts' places in the order of (farthest domain, …, nearest domain, host).
@@ -82,16 +86,20 @@ class ServerGroupSoftAffinityWeigher(_SoftWeigher):
     """Prefers hosts that have more servers of a group with the policy ``soft-affinity``."""
 
     policy = Policy.SOFT_AFFINITY
-    sign = 1
     multiplier_key = "soft_affinity_weight_multiplier"
+
+    def _preference(self, counts: list[int]) -> list[float]:
+        return [*counts]
 
 
 class ServerGroupSoftAntiAffinityWeigher(_SoftWeigher):
     """Prefers hosts that have fewer servers of a group with the policy ``soft-anti-affinity``."""
 
     policy = Policy.SOFT_ANTI_AFFINITY
-    sign = -1
     multiplier_key = "soft_anti_affinity_weight_multiplier"
+
+    def _preference(self, counts: list[int]) -> list[float]:
+        return list(map(operator.neg, counts))
 
 
 def _others(group: object, request: object) -> set[str]:
