@@ -196,6 +196,7 @@ _scheduler_opts = [
         "enabled_filters",
         default=[
             "CapacityFilter",
+            "TraitsFilter",
             "AggregateInstanceTypeFilter",
             "ServerGroupAffinityFilter",
             "ServerGroupAntiAffinityFilter",
@@ -221,6 +222,15 @@ The weighers that the embedded scheduler runs.
 Each gives every host that passed the filters a weight; weights are normalised to the range from 0
 to 1, multiplied by the weigher's multiplier and added up; the greatest sum wins. Any name that
 ``steelyard plugins`` lists as a weigher can stand here.
+""",
+    ),
+    cfg.StrOpt(
+        "query_builder",
+        default="traits",
+        help="""
+What makes a request to Placement of a flavor, for the embedded scheduler.
+
+Any name that is registered in the entry point group ``steelyard.query_builders`` can stand here.
 """,
     ),
     cfg.Opt(

@@ -36,6 +36,27 @@ class InvalidExpression(BadRequest):
     """A value of an extra spec or of aggregate metadata is malformed."""
 
 
+class InvalidQuery(BadRequest):
+    """A query to Placement is malformed; the message has the text and marks the place."""
+
+    @classmethod
+    def at(cls, text: str, start: int, end: int, why: str) -> "InvalidQuery":
+        """The error about the characters from ``start`` on and before ``end``."""
+        # What cannot be printed would move the marker, or worse.
+        shown = [char if char.isprintable() else ascii(char)[1:-1] for char in text]
+        before, marked = "".join(shown[:start]), "".join(shown[start:end])
+        marker = " " * len(before) + "^" * max(len(marked), 1)
+        return cls(f"{why}\n  {''.join(shown)}\n  {marker}")
+
+
+class InvalidTrait(InvalidQuery):
+    """A trait, or a query for traits, is malformed or contradicts itself."""
+
+
+class MicroversionTooLow(BadRequest):
+    """A request cannot be expressed in the microversion that it is to be sent with."""
+
+
 class InvalidServerGroup(BadRequest):
     """The description of a server group is malformed."""
 
@@ -46,6 +67,12 @@ class PolicyNotSupported(BadRequest):
 
 class InvalidCloud(SteelyardError):
     """The description of a cloud is malformed; the message names the file and the place."""
+
+
+class ServiceError(SteelyardError):
+    """A service that was asked could not answer."""
+
+    status = 502
 
 
 class PluginError(SteelyardError):

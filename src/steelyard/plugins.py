@@ -15,6 +15,7 @@ from steelyard.weighers.base import Weigher
 
 FILTERS = "steelyard.filters"
 WEIGHERS = "steelyard.weighers"
+QUERY_BUILDERS = "steelyard.query_builders"
 
 _BASES: dict[str, type[Filter | Weigher]] = {FILTERS: Filter, WEIGHERS: Weigher}
 
@@ -29,7 +30,7 @@ class Installed:
 
     @property
     def kind(self) -> str:
-        return self.group.rpartition(".")[2].removesuffix("s")
+        return _kind(self.group)
 
 
 def installed(group: str) -> list[Installed]:
@@ -59,11 +60,9 @@ def load_classes(group: str, names: Sequence[str]) -> dict[str, type[Any]]:
         raise _broken(group, name, present, error) from error
     classes = {name: manager[name].plugin for name in names}
     for name, found in classes.items():
-        base = _BASES[group]
-        if not (isinstance(found, type) and issubclass(found, base)):
-            raise _broken(
-                group, name, present, TypeError(f"{found!r} is no subclass of {base.__qualname__}")
-            )
+        fault = _fault(group, found)
+        if fault:
+            raise _broken(group, name, present, TypeError(f"{found!r} {fault}"))
     return classes
 
 
@@ -80,13 +79,27 @@ def load(group: str, names: Sequence[str], conf: cfg.ConfigOpts | None) -> dict[
     return plugins
 
 
+def _kind(group: str) -> str:
+    return group.rpartition(".")[2].removesuffix("s").replace("_", " ")
+
+
+def _fault(group: str, found: Any) -> str:
+    """What is missing for a plugin of the group."""
+    if group == QUERY_BUILDERS:
+        return "" if callable(getattr(found, "from_flavor", None)) else "has no from_flavor"
+    base = _BASES[group]
+    if isinstance(found, type) and issubclass(found, base):
+        return ""
+    return f"is no subclass of {base.__qualname__}"
+
+
 def _distribution(point: importlib.metadata.EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else "unknown distribution"
 
 
 def _require_one(group: str, name: str, present: list[Installed]) -> None:
     providers = [plugin for plugin in present if plugin.name == name]
-    kind = group.rpartition(".")[2].removesuffix("s")
+    kind = _kind(group)
     if not providers:
         raise errors.PluginError(f"there is no {kind} {name!r}; installed are {_listing(present)}")
     if len(providers) > 1:

@@ -11,7 +11,8 @@ ROOT = pathlib.Path(steelyard.__file__).parent
 # From the bottom to the top; a module imports from its own layer and from those below.
 LAYERS = [
     ["attributes", "conf", "errors", "expressions", "once", "string_sets", "verdict"],
-    ["aggregates", "failure_domains", "groups"],
+    ["placement"],
+    ["aggregates", "failure_domains", "groups", "traits"],
     ["filters", "weighers"],
     ["plugins", "scheduler"],
     ["doctor"],
@@ -19,7 +20,14 @@ LAYERS = [
 ]
 ROOMS = {room for layer in LAYERS for room in layer}
 # The only rooms that may import more than the runtime dependencies, and what.
-EXTRAS = {"cli": {"cliff", "tqdm"}, "nova": {"nova"}, "scheduler.cloud_file": {"yaml"}}
+EXTRAS = {
+    "traits.query": {"os_traits"},
+    "traits.sql": {"sqlalchemy"},
+    "placement": {"keystoneauth1"},
+    "cli": {"cliff", "openstack", "tqdm"},
+    "nova": {"nova"},
+    "scheduler.cloud_file": {"yaml"},
+}
 RUNTIME = {"oslo_config", "oslo_log", "stevedore", "steelyard"}
 
 

@@ -85,7 +85,7 @@ def test_explain_shows_every_host(steelyard: Any, cloud: Any) -> None:
     chosen, rejected = json.loads(out)
     assert (chosen["Host"], chosen["Verdict"]) == ("h1", "chosen")
     assert (rejected["Host"], rejected["Verdict"], rejected["Weight"]) == ("h2", "rejected", None)
-    assert rejected["Why"]["passed"] == ["CapacityFilter"]
+    assert rejected["Why"]["passed"] == ["CapacityFilter", "TraitsFilter"]
     assert rejected["Why"]["rejected_by"] == "AggregateInstanceTypeFilter"
 
 

@@ -172,6 +172,7 @@ def test_a_decision_explains_itself(conf: Any) -> None:
     chosen, other, rejected = decision.hosts
     filters = (
         "CapacityFilter",
+        "TraitsFilter",
         "AggregateInstanceTypeFilter",
         "ServerGroupAffinityFilter",
         "ServerGroupAntiAffinityFilter",
@@ -186,7 +187,7 @@ def test_a_decision_explains_itself(conf: Any) -> None:
         ("ServerGroupSoftAntiAffinityWeigher", 0.0, 0.0, 1000.0, 0.0),
     ]
     assert (other.weight, chosen.weight, rejected.weight) == (0.5, 1.0, None)
-    assert rejected.passed == ("CapacityFilter",)
+    assert rejected.passed == ("CapacityFilter", "TraitsFilter")
     assert rejected.rejected_by == "AggregateInstanceTypeFilter"
     assert rejected.reason == "key 'ssd': flavor wants 'nvme', aggregate 'rack-b' offers 'sata'"
     assert decision.considered == 3

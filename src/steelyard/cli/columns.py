@@ -34,6 +34,16 @@ class Names(_Column):
         return ", ".join(self._value)
 
 
+class Reasons(_Column):
+    """Why each of some hosts was rejected."""
+
+    def human_readable(self) -> str:
+        return "\n".join(f"{host}: {'; '.join(why)}" for host, why in self._value.items())
+
+    def machine_readable(self) -> Any:
+        return dict(self._value)
+
+
 class Rules(_Column):
     """The rules of a server group."""
 

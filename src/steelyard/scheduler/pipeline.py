@@ -7,6 +7,7 @@ import math
 import random
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from oslo_config import cfg
 
@@ -75,6 +76,8 @@ class FilterScheduler:
         self.weighers: dict[str, Weigher] = plugins.load(
             plugins.WEIGHERS, group.enabled_weighers, conf
         )
+        builder = group.query_builder
+        self._query_builder = plugins.load_classes(plugins.QUERY_BUILDERS, [builder])[builder]
         self._host_subset_size = group.host_subset_size
         self._random = random.Random(group.seed)
 
@@ -83,6 +86,10 @@ class FilterScheduler:
         return Request(
             self.cloud.flavor(flavor), None if group is None else self.cloud.server_group(group)
         )
+
+    def query(self, flavor: str) -> Any:
+        """The request that asks Placement for hosts for a server of the named flavor."""
+        return self._query_builder.from_flavor(self.cloud.flavor(flavor))
 
     def select(self, request: Request, count: int = 1) -> Selection:
         """Hosts for ``count`` servers, each chosen with the ones before it in place.

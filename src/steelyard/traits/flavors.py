@@ -1,0 +1,119 @@
+"""What a flavor and an image ask of Placement, read as Nova reads them."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from steelyard import errors
+from steelyard.attributes import read, read_mapping
+from steelyard.traits.query import TraitQuery
+from steelyard.traits.requests import CandidatesRequest, RequestGroup
+
+GROUP_POLICY = "group_policy"
+
+_KEY = re.compile(r"(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)", re.DOTALL)
+
+
+class _Spec(NamedTuple):
+    """An extra spec, or a property of an image, that asks something of Placement."""
+
+    key: str
+    kind: str
+    suffix: str
+    name: str
+    value: str
+
+
+def candidates_request(flavor: object, image: object = None) -> CandidatesRequest:
+    """The request for what a server of the flavor, made from the image, needs."""
+    extra_specs = read_mapping(flavor, "extra_specs")
+    specs = list(_specs(extra_specs))
+    groups = {}
+    amounts = _amounts(specs)
+    amounts.setdefault("", {}).update(_of_the_flavor(flavor, set().union(*amounts.values())))
+    for suffix in dict.fromkeys(["", *(spec.suffix for spec in specs)]):
+        traits = _traits(spec for spec in specs if spec.suffix == suffix)
+        if not suffix:
+            traits &= image_traits(image)
+        # Zero says that nothing of the kind is wanted, whatever the flavor itself says.
+        wanted = {name: amount for name, amount in amounts.get(suffix, {}).items() if amount}
+        if wanted or traits:
+            groups[suffix] = RequestGroup(wanted, traits)
+    policy = extra_specs.get(GROUP_POLICY)
+    return CandidatesRequest(groups, None if policy is None else str(policy))
+
+
+def flavor_traits(flavor: object) -> TraitQuery:
+    """What the flavor's ``trait:`` extra specs ask for, those without a suffix."""
+    specs = _specs(read_mapping(flavor, "extra_specs"))
+    return _traits(spec for spec in specs if not spec.suffix)
+
+
+def image_traits(image: object) -> TraitQuery:
+    """What the image's ``trait:`` properties ask for; an image can require, not forbid."""
+    properties = read(image, "properties")
+    if not isinstance(properties, Mapping):  # Nova's, which has read them already
+        return TraitQuery(required=frozenset(read(properties, "traits_required") or ()))
+    specs = [spec for spec in _specs(properties) if spec.kind == "trait"]
+    for spec in specs:
+        if spec.suffix or spec.value != "required":
+            raise errors.InvalidTrait(
+                f"image property {spec.key!r} = {spec.value!r}: an image can only say "
+                f"'trait:{spec.name}' = 'required'"
+            )
+    return _traits(specs)
+
+
+def _specs(mapping: Mapping[Any, Any]) -> Iterator[_Spec]:
+    for key, value in mapping.items():
+        match = _KEY.fullmatch(str(key))
+        if match:
+            kind, suffix, name = match.groups()
+            yield _Spec(str(key), kind, suffix or "", name, str(value))
+
+
+def _traits(specs: Iterable[_Spec]) -> TraitQuery:
+    query = TraitQuery()
+    for spec in specs:
+        if spec.kind == "trait":
+            try:
+                query &= _trait(spec)
+            except errors.InvalidTrait as error:
+                raise errors.InvalidTrait(f"{spec.key!r} = {spec.value!r}: {error}") from None
+    return query
+
+
+def _trait(spec: _Spec) -> TraitQuery:
+    if spec.value == "required":
+        return TraitQuery(required=frozenset([spec.name]))
+    if spec.value == "forbidden":
+        return TraitQuery(forbidden=frozenset([spec.name]))
+    raise errors.InvalidTrait("a trait is 'required' or 'forbidden', and nothing else")
+
+
+def _amounts(specs: Iterable[_Spec]) -> dict[str, dict[str, int]]:
+    """How much of each resource class the extra specs ask for, by suffix."""
+    amounts: dict[str, dict[str, int]] = {}
+    for spec in specs:
+        if spec.kind == "resources":
+            if not (spec.value.isascii() and spec.value.isdecimal()):
+                raise errors.InvalidQuery(
+                    f"{spec.key!r} = {spec.value!r}: an amount is a whole number from 0 on"
+                )
+            amounts.setdefault(spec.suffix, {})[spec.name] = int(spec.value)
+    return amounts
+
+
+def _of_the_flavor(flavor: object, stated: set[str]) -> Iterator[tuple[str, int]]:
+    """What the flavor itself has of the classes that its extra specs do not speak of."""
+    if not {"VCPU", "PCPU"} & stated:
+        yield "VCPU", read(flavor, "vcpus") or 0
+    if "MEMORY_MB" not in stated:
+        yield "MEMORY_MB", read(flavor, "memory_mb") or 0
+    if "DISK_GB" not in stated:
+        swap_gb = math.ceil((read(flavor, "swap") or 0) / 1024)
+        yield (
+            "DISK_GB",
+            sum([read(flavor, "root_gb") or 0, read(flavor, "ephemeral_gb") or 0, swap_gb]),
+        )

@@ -1,0 +1,169 @@
+"""Query strings read back into requests, as Placement reads them at a microversion."""
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator
+
+from steelyard import errors
+from steelyard.traits import microversions
+from steelyard.traits.query import ANY_OF, FORBIDDEN, TraitQuery
+from steelyard.traits.requests import (
+    CandidatesRequest,
+    Params,
+    ProvidersRequest,
+    RequestGroup,
+    check_resource,
+)
+
+_OF_A_GROUP = ("resources", "required", "member_of", "in_tree")
+_OF_CANDIDATES = ("group_policy", "limit", "root_required", "same_subtree")
+_OF_PROVIDERS = ("name", "uuid")
+
+_LIMIT = re.compile(r"[1-9][0-9]*")
+_DASHED = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def providers(params: Params, microversion: str) -> ProvidersRequest:
+    """The request for providers of these parameters."""
+    for name, value in params:
+        if name not in (*_OF_A_GROUP, *_OF_PROVIDERS):
+            raise _unknown(name, (*_OF_A_GROUP, *_OF_PROVIDERS))
+        if name in ("in_tree", "uuid") and not _DASHED.fullmatch(value):
+            raise errors.InvalidQuery(f"{name}: {value!r} is no UUID with its four dashes")
+    group = _group(params, "", microversion)
+    request = ProvidersRequest(group, _last(params, "name"), _last(params, "uuid"))
+    microversions.require(microversion, request.base, [*request.needs(), *_written(params)])
+    return request
+
+
+def candidates(params: Params, microversion: str) -> CandidatesRequest:
+    """The request for candidates of these parameters."""
+    suffixes = dict.fromkeys(_suffix(name) for name, _ in params if name not in _OF_CANDIDATES)
+    request = CandidatesRequest(
+        {suffix: _group(params, suffix, microversion) for suffix in suffixes},
+        _only(params, "group_policy"),
+        _limit(_only(params, "limit")),
+        _root_required(_only(params, "root_required")),
+        frozenset(map(_subtree, _values(params, "same_subtree"))),
+    )
+    microversions.require(microversion, request.base, [*request.needs(), *_written(params)])
+    return request
+
+
+def _written(params: Params) -> microversions.Needs:
+    """What the way of writing needs, although what is meant could be written otherwise."""
+    names = [name for name, _ in params]
+    for name, last in dict(params).items():
+        if name.startswith("required") and last.startswith(ANY_OF):
+            yield f"{ANY_OF!r} in {name}", microversions.ANY_TRAITS
+        if name.startswith("member_of") and names.count(name) > 1:
+            yield f"more than one {name}", microversions.REPEATED_MEMBER_OF
+
+
+def _suffix(name: str) -> str:
+    for part in _OF_A_GROUP:
+        if name.startswith(part):
+            return name.removeprefix(part)
+    raise _unknown(name, (*_OF_A_GROUP, *_OF_CANDIDATES))
+
+
+def _group(params: Params, suffix: str, microversion: str) -> RequestGroup:
+    required = _values(params, f"required{suffix}")
+    if not microversions.reaches(microversion, microversions.ANY_TRAITS):
+        required = required[-1:]  # Placement ignored the others before it knew what to make of them
+    with _naming(f"required{suffix}"):
+        traits = TraitQuery.parse_params(*required)
+    amounts: dict[str, int] = {}
+    for value in _values(params, f"resources{suffix}"):
+        with _naming(f"resources{suffix}"):
+            amounts = _resources(value)
+    wanted, unwanted = set(), set[str]()
+    for value in _values(params, f"member_of{suffix}"):
+        if value.startswith(FORBIDDEN):
+            unwanted |= _aggregates(value.removeprefix(FORBIDDEN))
+        else:
+            wanted.add(_aggregates(value))
+    in_tree = _last(params, f"in_tree{suffix}")
+    with _naming(f"group {suffix!r}" if suffix else ""):
+        return RequestGroup(
+            amounts,
+            traits,
+            frozenset(wanted),
+            frozenset(unwanted),
+            None if in_tree is None else in_tree.strip(),
+        )
+
+
+def _resources(value: str) -> dict[str, int]:
+    amounts = {}
+    for part in value.split(","):
+        name, _, text = part.partition(":")
+        try:
+            amount = int(text)
+        except ValueError:
+            raise errors.InvalidQuery(
+                f"{part!r} is not understood; write a class and an amount, as in VCPU:1"
+            ) from None
+        check_resource(name, amount)
+        amounts[name] = amount
+    return amounts
+
+
+def _aggregates(value: str) -> frozenset[str]:
+    if value.startswith(ANY_OF):
+        return frozenset(value.removeprefix(ANY_OF).split(","))
+    if "," in value:
+        raise errors.InvalidQuery(f"member_of: {value!r} has several; write {ANY_OF}{value}")
+    return frozenset([value])
+
+
+def _limit(value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not _LIMIT.fullmatch(value):
+        raise errors.InvalidQuery(f"limit: {value!r} is no whole number from 1 on")
+    return int(value)
+
+
+def _root_required(value: str | None) -> TraitQuery:
+    with _naming("root_required"):
+        if value is not None and value.startswith(ANY_OF):
+            raise errors.InvalidTrait.at(value, 0, len(ANY_OF), "any-of groups are not possible")
+        return TraitQuery.parse_params(*([] if value is None else [value]))
+
+
+def _subtree(value: str) -> frozenset[str]:
+    suffixes = frozenset(suffix.strip() for suffix in value.split(","))
+    if "" in suffixes:
+        raise errors.InvalidQuery(
+            f"same_subtree: {value!r} names a group without a suffix; write suffixes and commas"
+        )
+    return suffixes
+
+
+def _values(params: Params, name: str) -> list[str]:
+    return [value for key, value in params if key == name]
+
+
+def _last(params: Params, name: str) -> str | None:
+    values = _values(params, name)
+    return values[-1] if values else None
+
+
+def _only(params: Params, name: str) -> str | None:
+    if len(_values(params, name)) > 1:
+        raise errors.InvalidQuery(f"{name} is there more than once")
+    return _last(params, name)
+
+
+def _unknown(name: str, known: Iterable[str]) -> errors.InvalidQuery:
+    return errors.InvalidQuery(f"there is no parameter {name!r}{errors.near(name, known)}")
+
+
+@contextlib.contextmanager
+def _naming(param: str) -> Iterator[None]:
+    """Says which parameter is malformed."""
+    try:
+        yield
+    except errors.InvalidQuery as error:
+        raise type(error)(f"{param}: {error}" if param else str(error)) from None

@@ -1,0 +1,98 @@
+import json
+from typing import Any
+
+import pytest
+
+from steelyard import cli
+
+CLOUD = """\
+hosts:
+  plain: {vcpus: 4, ram_mb: 4096, disk_gb: 100}
+  gpu: {vcpus: 4, ram_mb: 4096, disk_gb: 100, traits: [CUSTOM_GPU]}
+  full: {vcpus: 4, ram_mb: 1024, disk_gb: 100}
+flavors:
+  small: {vcpus: 1, ram_mb: 1024, disk_gb: 10, extra_specs: {"trait:CUSTOM_GPU": forbidden}}
+  odd: {vcpus: 1, ram_mb: 1024, disk_gb: 10, extra_specs: {"trait:CUSTOM_GPU": unwanted}}
+servers:
+  s: {host: full, flavor: small}
+"""
+
+
+@pytest.fixture
+def cloud(tmp_path: Any) -> Any:
+    path = tmp_path / "cloud.yaml"
+    path.write_text(CLOUD)
+    return str(path)
+
+
+@pytest.fixture
+def query(capsys: Any) -> Any:
+    def run(*argv: str) -> tuple[int, Any, str]:
+        status = cli.main(["query", *argv, "-f", "json"])
+        out, err = capsys.readouterr()
+        return status, json.loads(out) if status == 0 else out, err
+
+    return run
+
+
+def test_a_request_is_written(query: Any) -> None:
+    status, found, _ = query("--required", "A,!B", "--resources", "VCPU:1")
+    assert status == 0
+    assert found == {
+        "Request": "GET /allocation_candidates?required=A,!B&resources=VCPU:1",
+        "Microversion": "1.22",
+    }
+    _, found, _ = query("--required", "in:A,B", "--required", "!C", "--providers")
+    assert found["Request"] == "GET /resource_providers?required=!C&required=in:A,B"
+    assert found["Microversion"] == "1.39"
+
+
+def test_a_flavor_against_a_cloud(query: Any, cloud: Any) -> None:
+    _, found, _ = query("--flavor", "small", "--cloud", cloud, "--against", cloud)
+    wanted = "DISK_GB:10,MEMORY_MB:1024,VCPU:1"
+    assert found["Request"] == f"GET /allocation_candidates?required=!CUSTOM_GPU&resources={wanted}"
+    assert found["Selected"] == ["plain"]
+    assert found["Rejected"] == {
+        "gpu": ["trait CUSTOM_GPU is forbidden and there"],
+        "full": ["MEMORY_MB: 1024 wanted, 0 left"],
+    }
+    _, again, _ = query("--flavor", "small", "--against", cloud)
+    assert again == found
+
+
+def test_what_described_hosts_do_not_have(query: Any, cloud: Any) -> None:
+    uuid = "5e08ea53-c4c6-448e-9334-ac4953de3cfa"
+    argv = ("--resources", "VGPU:1", "--member-of", uuid, "--limit", "1", "--against", cloud)
+    _, found, _ = query(*argv)
+    assert found["Selected"] == []
+    assert found["Rejected"]["plain"] == [
+        "a described host has no aggregates of Placement's, and no tree",
+        "VGPU: a described host has none",
+    ]
+
+
+def test_people_read_reasons_by_the_line(cloud: Any, capsys: Any) -> None:
+    assert cli.main(["query", "--flavor", "small", "--against", cloud]) == 0
+    out = capsys.readouterr().out
+    assert "| gpu: trait CUSTOM_GPU is forbidden and there" in out
+    assert "| full: MEMORY_MB: 1024 wanted, 0 left" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ((), "there are no resources; ask for some, as in VCPU:1"),
+        (("--required", "A,b", "--resources", "VCPU:1"), "required: a trait name is 1 to 255"),
+        (("--required", "A,b", "--resources", "VCPU:1"), "\n  A,b\n    ^\n"),
+        (("--flavor", "small"), "--flavor needs the file that describes it; name it with"),
+        (("--flavor", "small", "--required", "A"), "--flavor says it all; leave the other parts"),
+        (("--flavor", "smal", "--cloud", "CLOUD"), "there is no flavor 'smal'; did you mean"),
+        (("--flavor", "odd", "--cloud", "CLOUD"), "'trait:CUSTOM_GPU' = 'unwanted': a trait is"),
+        (("--limit", "1", "--providers"), "there is no parameter 'limit'"),
+        (("--resources", "VCPU:1", "-c", "Selected"), "there is no column 'Selected'"),
+    ],
+)
+def test_mistakes(query: Any, cloud: Any, argv: Any, said: str) -> None:
+    status, _, err = query(*(cloud if arg == "CLOUD" else arg for arg in argv))
+    assert status == 2
+    assert said in err
