@@ -21,7 +21,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from oslo_config import cfg
-from oslo_db.sqlalchemy import enginefacade  # type: ignore[import-not-found]  # comes with Placement
+from oslo_db.sqlalchemy import enginefacade
 from placement import conf as placement_conf
 from placement import context as placement_context
 from placement import db_api
@@ -40,6 +40,9 @@ QUERIES = {
     "one required, three forbidden": "CUSTOM_T007,!CUSTOM_T011,!CUSTOM_T012,!CUSTOM_T013",
     "any of five, three forbidden": "!CUSTOM_T011,!CUSTOM_T012,!CUSTOM_T013"
     "&in:CUSTOM_T020,CUSTOM_T021,CUSTOM_T022,CUSTOM_T023,CUSTOM_T024",
+    # Next to nobody is left to look at, but the forbidden are as many as ever.
+    "three required, ten forbidden": "CUSTOM_T007,CUSTOM_T008,CUSTOM_T009,"
+    + ",".join(f"!{name}" for name in VOCABULARY[30:40]),
     "one forbidden": "!CUSTOM_T011",
     "three forbidden": "!CUSTOM_T011,!CUSTOM_T012,!CUSTOM_T013",
 }
@@ -181,9 +184,11 @@ def best(work: Callable[[], Any], repeats: int) -> float:
     taken = []
     for _ in range(repeats):
         gc.collect()
+        gc.disable()  # when it runs is chance
         start = time.perf_counter()
         work()
         taken.append(time.perf_counter() - start)
+        gc.enable()
     return min(taken) * 1e3
 
 

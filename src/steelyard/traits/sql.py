@@ -34,12 +34,7 @@ class TraitTables:
     def holders(self, traits: Iterable[str]) -> sa.Select[Any]:
         """The ids of the providers that have at least one of these traits."""
         ids = sa.select(self.trait_id).where(self.trait_name.in_(sorted(traits)))
-        return (
-            sa.select(self.association_provider_id)
-            .where(self.association_trait_id.in_(ids.correlate(None)))
-            # The tables may be in the caller's statement too; these are others of the same name.
-            .correlate(None)
-        )
+        return sa.select(self.association_provider_id).where(self.association_trait_id.in_(ids))
 
 
 _association = sa.table(
