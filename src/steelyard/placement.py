@@ -21,7 +21,7 @@ class Placement:
 
     def __init__(self, session: Any, **endpoint_filter: Any) -> None:
         try:
-            from keystoneauth1 import adapter  # noqa: PLC0415  (an extra)
+            from keystoneauth1 import adapter, exceptions  # noqa: PLC0415  (an extra)
         except ModuleNotFoundError:
             raise errors.MissingExtra(
                 "asking a Placement needs keystoneauth1: "
@@ -30,6 +30,7 @@ class Placement:
         if not isinstance(session, adapter.Adapter):
             session = adapter.Adapter(session, service_type=SERVICE_TYPE, **endpoint_filter)
         self._adapter = session
+        self._failures = exceptions.ClientException
         self._newest: str | None = None
 
     @property
@@ -42,13 +43,16 @@ class Placement:
 
     def send(self, method: str, url: str, microversion: str, body: Any = None) -> Any:
         """What Placement answers, read as JSON; its errors become ours."""
-        answer = self._adapter.request(
-            url,
-            method,
-            raise_exc=False,
-            headers={"OpenStack-API-Version": f"{SERVICE_TYPE} {microversion}"},
-            **({} if body is None else {"json": body}),
-        )
+        try:
+            answer = self._adapter.request(
+                url,
+                method,
+                raise_exc=False,
+                headers={"OpenStack-API-Version": f"{SERVICE_TYPE} {microversion}"},
+                **({} if body is None else {"json": body}),
+            )
+        except self._failures as error:
+            raise errors.ServiceError(f"Placement cannot be asked: {error}") from error
         if answer.status_code >= 400:
             raise _error(answer)
         return answer.json() if answer.content else None

@@ -88,7 +88,8 @@ def test_people_read_reasons_by_the_line(cloud: Any, capsys: Any) -> None:
         (("--flavor", "small", "--required", "A"), "--flavor says it all; leave the other parts"),
         (("--flavor", "smal", "--cloud", "CLOUD"), "there is no flavor 'smal'; did you mean"),
         (("--flavor", "odd", "--cloud", "CLOUD"), "'trait:CUSTOM_GPU' = 'unwanted': a trait is"),
-        (("--limit", "1", "--providers"), "there is no parameter 'limit'"),
+        (("--limit", "1", "--providers"), "limit is for allocation candidates, not for providers"),
+        (("--cloud", "CLOUD", "--resources", "VCPU:1"), "--cloud is the file that has the flavor"),
         (("--resources", "VCPU:1", "-c", "Selected"), "there is no column 'Selected'"),
     ],
 )

@@ -98,6 +98,7 @@ def test_a_contradiction_shows_all_of_the_text(params: Any, why: str) -> None:
         {"required": {"a"}},
         {"forbidden": {5}},
         {"any_of": [[]]},
+        {"required": [["A"]]},
         {"required": {"A"}, "forbidden": {"A"}},
     ],
 )
@@ -240,13 +241,19 @@ def test_a_query_string_is_canonical_and_can_be_read() -> None:
 @pytest.mark.parametrize(
     ("kind", "query", "why"),
     [
-        (ProvidersRequest, "limit=1", "there is no parameter 'limit'"),
+        (ProvidersRequest, "limit=1", "limit is for allocation candidates, not for providers"),
         (ProvidersRequest, "requird=A", "did you mean 'required'?"),
         (ProvidersRequest, "uuid=x", "uuid: 'x' is no UUID"),
         (ProvidersRequest, "required=a", "required: a trait name is"),
         (ProvidersRequest, "required=%ff", "is not UTF-8"),
         (ProvidersRequest, "resources=VCPU", "'VCPU' is not understood"),
-        (ProvidersRequest, "resources=VCPU:0", "the amount of VCPU is 0; it must be at least 1"),
+        (
+            ProvidersRequest,
+            "resources=VCPU:0",
+            "the amount of VCPU is 0; it must be a whole number from 1 to",
+        ),
+        (ProvidersRequest, f"resources=VCPU:{'9' * 5000}", "is not understood"),
+        (CandidatesRequest, f"resources=VCPU:1&limit={'9' * 5000}", "is no whole number from 1"),
         (ProvidersRequest, "resources=vcpu:1", "'vcpu' is no resource class"),
         (ProvidersRequest, f"member_of={UUID},{OTHER}", "has several; write in:"),
         (ProvidersRequest, "member_of=x", "member_of: 'x' is no UUID; write one such as"),
@@ -281,6 +288,9 @@ def test_values_are_checked_as_texts_are() -> None:
     group = RequestGroup({"VCPU": 1})
     for bad in (
         lambda: RequestGroup({"VCPU": 0}),
+        lambda: RequestGroup({"VCPU": "1"}),  # type: ignore[dict-item]
+        lambda: RequestGroup({"VCPU": 2**31}),
+        lambda: ProvidersRequest(RequestGroup(in_tree=UUID.replace("-", ""))),
         lambda: RequestGroup(in_tree="x"),
         lambda: CandidatesRequest({"": group}, limit=0),
         lambda: CandidatesRequest({"": group}, root_required=TraitQuery.parse("in:A,B")),
@@ -361,7 +371,13 @@ def test_novas_images_have_read_their_traits_already() -> None:
         ({"group_policy": "both"}, {}, "group_policy is 'both'"),
         ({}, {"trait__A": "forbidden"}, "an image can only say 'trait:A' = 'required'"),
         ({}, {"trait1__A": "required"}, "an image can only say"),
-        ({"trait__A": "forbidden"}, {"trait__A": "required"}, "A is both required and forbidden"),
+        ({"resources__VCPU": "9" * 5000}, {}, "an amount is a whole number from 0 on"),
+        ({"trait1__A": "required"}, {}, "the flavor's extra specs: required1 without resources1"),
+        (
+            {"trait__A": "forbidden"},
+            {"trait__A": "required"},
+            "the flavor and the image disagree: A is both required and forbidden",
+        ),
     ],
 )
 def test_what_is_not_understood_is_reported(asked: Any, properties: Any, why: str) -> None:

@@ -9,7 +9,7 @@ from steelyard.cli.columns import Place
 
 
 class Plugins(Listing):
-    """Show the installed filters and weighers, and where each comes from.
+    """Show the installed filters, weighers and query builders, and where each comes from.
 
     "Enabled" is the place in the order in which the embedded scheduler runs them.
     """
@@ -23,6 +23,7 @@ class Plugins(Listing):
         for group, enabled in (
             (plugins.FILTERS, options.enabled_filters),
             (plugins.WEIGHERS, options.enabled_weighers),
+            (plugins.QUERY_BUILDERS, [options.query_builder]),
         ):
             installed = plugins.installed(group)
             missing = set(enabled) - {plugin.name for plugin in installed}

@@ -66,8 +66,8 @@ class Query(Showing):
         return tuple(names)
 
     def content(self, parsed_args: argparse.Namespace) -> Any:
-        request = self._request(parsed_args)
-        row: list[Any] = [str(request), request.microversion]
+        request, microversion = self._request(parsed_args)
+        row: list[Any] = [str(request), microversion]
         if parsed_args.against is not None:
             row += self._against(request, clouds.read(parsed_args.against))
         if parsed_args.os_cloud is not None:
@@ -75,11 +75,14 @@ class Query(Showing):
             row.append(Names(sorted(_providers(answer))))
         return row
 
-    def _request(self, parsed_args: argparse.Namespace) -> Any:
+    def _request(self, parsed_args: argparse.Namespace) -> tuple[Any, str]:
         params = list(_params(parsed_args))
         if parsed_args.flavor is None:
+            if parsed_args.cloud is not None:
+                raise errors.BadRequest("--cloud is the file that has the flavor: name it too")
             kind = ProvidersRequest if parsed_args.providers else CandidatesRequest
-            return kind.of(params)
+            request = kind.of(params)
+            return request, request.microversion
         if params or parsed_args.providers:
             raise errors.BadRequest("--flavor says it all; leave the other parts out")
         path = parsed_args.cloud or parsed_args.against
@@ -87,7 +90,10 @@ class Query(Showing):
             raise errors.BadRequest(
                 "--flavor needs the file that describes it; name it with --cloud"
             )
-        return FilterScheduler(clouds.read(path), self.configuration()).query(parsed_args.flavor)
+        scheduler = FilterScheduler(clouds.read(path), self.configuration())
+        built = scheduler.query(parsed_args.flavor)
+        # Of somebody's builder no more is known than what it writes.
+        return CandidatesRequest.parse(built.query_string()), built.microversion
 
     def _against(self, request: Any, cloud: Cloud) -> list[Any]:
         """The hosts that are selected, and why the others are not."""
@@ -121,8 +127,8 @@ def _placement(cloud: str) -> Placement:
         raise errors.BadRequest(f"--os-cloud {cloud}: {error}") from error
 
 
-def _providers(answer: Any) -> list[str]:
+def _providers(answer: Any) -> set[str]:
     """The names, or for candidates the UUIDs, of what was selected."""
     if "resource_providers" in answer:
-        return [provider["name"] for provider in answer["resource_providers"]]
-    return list(answer["provider_summaries"])
+        return {provider["name"] for provider in answer["resource_providers"]}
+    return {uuid for each in answer["allocation_requests"] for uuid in each["allocations"]}

@@ -50,7 +50,7 @@ class TraitsFilter(base.Filter):
         return (host for host in hosts if query.satisfied_by(read(host, "traits") or ()))
 
     def _malformed(self, error: errors.InvalidTrait) -> Verdict:
-        why = " ".join(str(error).split())
+        why = str(error).partition("\n")[0]  # without the marker
         if self._first_time(why):
             LOG.warning("A flavor fits no host, for its traits are malformed: %s", why)
         return Verdict.rejected(f"the flavor's traits are malformed: {why}")

@@ -89,7 +89,9 @@ class FilterScheduler:
 
     def query(self, flavor: str) -> Any:
         """The request that asks Placement for hosts for a server of the named flavor."""
-        return self._query_builder.from_flavor(self.cloud.flavor(flavor))
+        asked = self.cloud.flavor(flavor)
+        with _named("query builder", self._query_builder.__name__):
+            return self._query_builder.from_flavor(asked)
 
     def select(self, request: Request, count: int = 1) -> Selection:
         """Hosts for ``count`` servers, each chosen with the ones before it in place.
@@ -276,6 +278,8 @@ def _named(kind: str, name: str) -> Iterator[None]:
     """Says whose fault it is when a plugin fails."""
     try:
         yield
+    except errors.SteelyardError:
+        raise  # it says what is wrong itself
     except Exception as error:  # a plugin can raise anything
         raise errors.PluginError(
             f"the {kind} {name!r} has failed: {type(error).__name__}: {error}"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from steelyard import errors
 from steelyard.attributes import read, read_mapping
 from steelyard.traits.query import TraitQuery
-from steelyard.traits.requests import CandidatesRequest, RequestGroup
+from steelyard.traits.requests import CandidatesRequest, RequestGroup, whole_number
 
 GROUP_POLICY = "group_policy"
 
@@ -35,13 +35,16 @@ def candidates_request(flavor: object, image: object = None) -> CandidatesReques
     for suffix in dict.fromkeys(["", *(spec.suffix for spec in specs)]):
         traits = _traits(spec for spec in specs if spec.suffix == suffix)
         if not suffix:
-            traits &= image_traits(image)
+            traits = _agreed(traits, image_traits(image))
         # Zero says that nothing of the kind is wanted, whatever the flavor itself says.
         wanted = {name: amount for name, amount in amounts.get(suffix, {}).items() if amount}
         if wanted or traits:
             groups[suffix] = RequestGroup(wanted, traits)
     policy = extra_specs.get(GROUP_POLICY)
-    return CandidatesRequest(groups, None if policy is None else str(policy))
+    try:
+        return CandidatesRequest(groups, None if policy is None else str(policy))
+    except errors.InvalidQuery as error:
+        raise type(error)(f"the flavor's extra specs: {error}") from None
 
 
 def flavor_traits(flavor: object) -> TraitQuery:
@@ -63,6 +66,13 @@ def image_traits(image: object) -> TraitQuery:
                 f"'trait:{spec.name}' = 'required'"
             )
     return _traits(specs)
+
+
+def _agreed(flavor: TraitQuery, image: TraitQuery) -> TraitQuery:
+    try:
+        return flavor & image
+    except errors.InvalidTrait as error:
+        raise errors.InvalidTrait(f"the flavor and the image disagree: {error}") from None
 
 
 def _specs(mapping: Mapping[Any, Any]) -> Iterator[_Spec]:
@@ -97,11 +107,12 @@ def _amounts(specs: Iterable[_Spec]) -> dict[str, dict[str, int]]:
     amounts: dict[str, dict[str, int]] = {}
     for spec in specs:
         if spec.kind == "resources":
-            if not (spec.value.isascii() and spec.value.isdecimal()):
+            amount = whole_number(spec.value)
+            if amount is None or amount < 0:
                 raise errors.InvalidQuery(
                     f"{spec.key!r} = {spec.value!r}: an amount is a whole number from 0 on"
                 )
-            amounts.setdefault(spec.suffix, {})[spec.name] = int(spec.value)
+            amounts.setdefault(spec.suffix, {})[spec.name] = amount
     return amounts
 
 
@@ -112,7 +123,7 @@ def _of_the_flavor(flavor: object, stated: set[str]) -> Iterator[tuple[str, int]
     if "MEMORY_MB" not in stated:
         yield "MEMORY_MB", read(flavor, "memory_mb") or 0
     if "DISK_GB" not in stated:
-        swap_gb = math.ceil((read(flavor, "swap") or 0) / 1024)
+        swap_gb = math.ceil(int(read(flavor, "swap") or 0) / 1024)  # text, from Nova's API
         yield (
             "DISK_GB",
             sum([read(flavor, "root_gb") or 0, read(flavor, "ephemeral_gb") or 0, swap_gb]),

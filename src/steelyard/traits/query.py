@@ -81,18 +81,20 @@ class TraitQuery:
 
     def requiring(self, *traits: str) -> "TraitQuery":
         """This query, and each of these traits."""
-        return self & TraitQuery(required=frozenset(traits))
+        return self & TraitQuery(required=_names(traits))
 
     def forbidding(self, *traits: str) -> "TraitQuery":
         """This query, and none of these traits."""
-        return self & TraitQuery(forbidden=frozenset(traits))
+        return self & TraitQuery(forbidden=_names(traits))
 
     def requiring_any(self, *traits: str) -> "TraitQuery":
         """This query, and at least one of these traits."""
-        return self & TraitQuery(any_of=frozenset([frozenset(traits)]))
+        return self & TraitQuery(any_of=frozenset([_names(traits)]))
 
     def __and__(self, other: "TraitQuery") -> "TraitQuery":
         """What satisfies both; InvalidTrait if nothing can."""
+        if not isinstance(other, TraitQuery):
+            return NotImplemented
         return TraitQuery(
             self.required | other.required,
             self.forbidden | other.forbidden,
@@ -190,10 +192,10 @@ class TraitQuery:
 def _names(traits: Iterable[str]) -> frozenset[str]:
     if isinstance(traits, str):
         raise errors.InvalidTrait(f"{traits!r} is one text; give a set of names")
-    names = frozenset(traits)
+    names = list(traits)
     for name in names:
         check_name(name)
-    return names
+    return frozenset(names)
 
 
 def check_name(trait: object) -> None:

@@ -8,11 +8,13 @@ from steelyard import errors
 from steelyard.traits import microversions
 from steelyard.traits.query import ANY_OF, FORBIDDEN, TraitQuery
 from steelyard.traits.requests import (
+    GREATEST,
     CandidatesRequest,
     Params,
     ProvidersRequest,
     RequestGroup,
     check_resource,
+    whole_number,
 )
 
 _OF_A_GROUP = ("resources", "required", "member_of", "in_tree")
@@ -20,16 +22,15 @@ _OF_CANDIDATES = ("group_policy", "limit", "root_required", "same_subtree")
 _OF_PROVIDERS = ("name", "uuid")
 
 _LIMIT = re.compile(r"[1-9][0-9]*")
-_DASHED = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def providers(params: Params, microversion: str) -> ProvidersRequest:
     """The request for providers of these parameters."""
-    for name, value in params:
+    for name, _ in params:
+        if name in _OF_CANDIDATES:
+            raise errors.InvalidQuery(f"{name} is for allocation candidates, not for providers")
         if name not in (*_OF_A_GROUP, *_OF_PROVIDERS):
             raise _unknown(name, (*_OF_A_GROUP, *_OF_PROVIDERS))
-        if name in ("in_tree", "uuid") and not _DASHED.fullmatch(value):
-            raise errors.InvalidQuery(f"{name}: {value!r} is no UUID with its four dashes")
     group = _group(params, "", microversion)
     request = ProvidersRequest(group, _last(params, "name"), _last(params, "uuid"))
     microversions.require(microversion, request.base, [*request.needs(), *_written(params)])
@@ -98,12 +99,11 @@ def _resources(value: str) -> dict[str, int]:
     amounts = {}
     for part in value.split(","):
         name, _, text = part.partition(":")
-        try:
-            amount = int(text)
-        except ValueError:
+        amount = whole_number(text)
+        if amount is None:
             raise errors.InvalidQuery(
                 f"{part!r} is not understood; write a class and an amount, as in VCPU:1"
-            ) from None
+            )
         check_resource(name, amount)
         amounts[name] = amount
     return amounts
@@ -120,9 +120,10 @@ def _aggregates(value: str) -> frozenset[str]:
 def _limit(value: str | None) -> int | None:
     if value is None:
         return None
-    if not _LIMIT.fullmatch(value):
-        raise errors.InvalidQuery(f"limit: {value!r} is no whole number from 1 on")
-    return int(value)
+    limit = whole_number(value) if _LIMIT.fullmatch(value) else None
+    if limit is None:
+        raise errors.InvalidQuery(f"limit: {value!r} is no whole number from 1 to {GREATEST}")
+    return limit
 
 
 def _root_required(value: str | None) -> TraitQuery:

@@ -17,6 +17,9 @@ NUMBERED = re.compile(r"[1-9][0-9]*")
 NAMED = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 GROUP_POLICIES = ("none", "isolate")
 
+GREATEST = 2**31 - 1  # what Placement's tables hold
+_DIGITS = len(str(GREATEST))
+_DASHED = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _RESOURCE_CLASS = re.compile(r"[A-Z0-9_]{1,255}")
 _NO_TRAITS = TraitQuery()
 
@@ -112,8 +115,9 @@ class ProvidersRequest(_Request):
     uuid: str | None = None
 
     def __post_init__(self) -> None:
-        if self.uuid is not None:
-            check_uuid("uuid", self.uuid)
+        for param, text in (("uuid", self.uuid), ("in_tree", self.group.in_tree)):
+            if text is not None and not _DASHED.fullmatch(text):
+                raise errors.InvalidQuery(f"{param}: {text!r} is no UUID with its four dashes")
 
     @classmethod
     def parse(
@@ -260,14 +264,24 @@ def _decoded(query_string: str) -> Params:
         raise errors.InvalidQuery(f"{query_string!r} is not UTF-8 when decoded: {error}") from None
 
 
+def whole_number(text: str) -> int | None:
+    """The number that the text reads as, if it is one that Placement could hold."""
+    try:
+        return int(text) if len(text.strip()) <= _DIGITS else None
+    except ValueError:
+        return None
+
+
 def check_resource(name: str, amount: int) -> None:
     """Raises InvalidQuery unless so much of the resource class can be asked for."""
     if not _RESOURCE_CLASS.fullmatch(name):
         raise errors.InvalidQuery(
             f"{name!r} is no resource class; it is 1 to 255 characters of A-Z, 0-9 and _"
         )
-    if amount < 1:
-        raise errors.InvalidQuery(f"the amount of {name} is {amount}; it must be at least 1")
+    if not isinstance(amount, int) or isinstance(amount, bool) or not 1 <= amount <= GREATEST:
+        raise errors.InvalidQuery(
+            f"the amount of {name} is {amount!r}; it must be a whole number from 1 to {GREATEST}"
+        )
 
 
 def check_uuid(param: str, text: str) -> None:
