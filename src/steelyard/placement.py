@@ -6,11 +6,16 @@ configuration, or in a test from a Placement in the same process.
 
 from typing import Any
 
-from steelyard import errors
+from steelyard import errors, microversions
 
 SERVICE_TYPE = "placement"
 
-_ERRORS = {404: errors.NotFound, 409: errors.Conflict}
+_ERRORS = {
+    400: errors.BadRequest,
+    404: errors.NotFound,
+    406: errors.MicroversionTooLow,
+    409: errors.Conflict,
+}
 
 
 class Placement:
@@ -37,8 +42,17 @@ class Placement:
     def newest(self) -> str:
         """The newest microversion that this Placement speaks; asked once."""
         if self._newest is None:
-            versions = self.send("GET", "/", "1.0")["versions"]
-            self._newest = str(versions[0]["max_version"])
+            answer = self.send("GET", "/", "1.0")
+            try:
+                (version, *_) = answer["versions"]
+                self._newest = str(version["max_version"])
+                microversions.number(self._newest)
+            except (KeyError, TypeError, ValueError, errors.BadRequest):
+                self._newest = None
+                raise errors.ServiceError(
+                    f"what is asked does not say which microversions it speaks, but "
+                    f"{answer!r:.200}; is this a Placement?"
+                ) from None
         return self._newest
 
     def send(self, method: str, url: str, microversion: str, body: Any = None) -> Any:
@@ -53,19 +67,36 @@ class Placement:
             )
         except self._failures as error:
             raise errors.ServiceError(f"Placement cannot be asked: {error}") from error
-        if answer.status_code >= 400:
+        if not 200 <= answer.status_code < 300:
+            if answer.status_code == 406:
+                self._newest = None  # it is not what it was: ask again
             raise _error(answer)
-        return answer.json() if answer.content else None
+        if not answer.content:
+            return None
+        try:
+            return answer.json()
+        except ValueError:
+            raise errors.ServiceError(
+                f"what is asked does not answer with JSON, but {_text(answer):.200}; "
+                f"is this a Placement?"
+            ) from None
 
 
 def _error(answer: Any) -> errors.SteelyardError:
-    """The error that stands for this answer, with what Placement says of it."""
-    kind = _ERRORS.get(answer.status_code)
-    if kind is None:
-        kind = errors.BadRequest if answer.status_code < 500 else errors.ServiceError
+    """The error that stands for this answer, with the reason that it gives."""
+    kind = _ERRORS.get(answer.status_code, errors.ServiceError)
+    return kind(f"Placement answered {answer.status_code}: {_reason(answer)}")
+
+
+def _reason(answer: Any) -> str:
+    """The detail of Placement's errors, the message of keystonemiddleware's, or the text."""
     try:
-        (said, *_) = answer.json()["errors"]
-        detail = " ".join(str(said["detail"]).split())
-    except (ValueError, KeyError, TypeError):
-        detail = " ".join(str(answer.text).split()) or "no reason given"
-    return kind(f"Placement answered {answer.status_code}: {detail}")
+        body = answer.json()
+        said = body["errors"][0]["detail"] if "errors" in body else body["error"]["message"]
+    except (ValueError, LookupError, TypeError):
+        said = _text(answer)
+    return " ".join(str(said or "").split()) or "no reason given"
+
+
+def _text(answer: Any) -> str:
+    return " ".join(str(answer.text).split())

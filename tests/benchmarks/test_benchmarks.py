@@ -5,6 +5,8 @@ import pathlib
 import sys
 from typing import Any
 
+import sqlalchemy as sa
+
 HERE = pathlib.Path(__file__).parent
 
 
@@ -30,3 +32,9 @@ def test_the_weighers_agree_on_the_inputs_of_the_benchmark(capsys: Any) -> None:
     assert [row.members for row in rows] == [10, 100]
     assert all(0 < row.step_floor < row.step_nova for row in rows)
     assert "racks" in capsys.readouterr().out
+
+
+def test_sql_and_placement_agree_on_the_inputs_of_the_benchmark(capsys: Any) -> None:
+    rows = benchmark("trait_queries").run([sa.make_url("sqlite://")], 200, 2, print)
+    assert len(rows) == 6
+    assert "EXPLAIN" in capsys.readouterr().out.upper()

@@ -3,13 +3,15 @@
 Where the two differ by design, a test of its own shows both answers.
 """
 
+import collections
+import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import placements
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import BadRequest
@@ -42,95 +44,195 @@ VERSIONS = [
     "1.38",
     "1.39",
 ]
-UUIDS = ["5e08ea53-c4c6-448e-9334-ac4953de3cfa", "42896e0d-205d-4fe3-bd1e-100924931787"]
+AGGREGATES = ["5e08ea53-c4c6-448e-9334-ac4953de3cfa", "42896e0d-205d-4fe3-bd1e-100924931787"]
+TREES = ["3d4d2a5e-7b1a-4c8e-9a55-0f7a3b6c9d10", "b1f6d2c4-0e3f-4a7b-8c6d-5e4f3a2b1c0d"]
 
 
 @pytest.fixture(scope="module")
 def placement() -> Iterator[Any]:
+    """Two trees: one with all resources, some traits and an aggregate, one with other traits."""
     with placements.placement() as client:
+        for name, parent, traits in (
+            (TREES[0], None, ["CUSTOM_A", "CUSTOM_B"]),
+            ("00000000-0000-4000-8000-000000000001", TREES[0], ["CUSTOM_C"]),
+            (TREES[1], None, ["CUSTOM_D"]),
+        ):
+            made = {"name": name, "uuid": name, "parent_provider_uuid": parent}
+            url = f"/resource_providers/{name}"
+            latest = placements.at("1.39")
+            assert client.post("/resource_providers", json=made, headers=latest).status_code == 200
+            inventories = {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 4096}}
+            said: list[tuple[str, Any]] = [
+                ("inventories", inventories),
+                ("traits", traits),
+                ("aggregates", AGGREGATES[:1]),
+            ]
+            for generation, (what, value) in enumerate(said):
+                body = {what: value, "resource_provider_generation": generation}
+                assert client.put(f"{url}/{what}", json=body, headers=latest).status_code == 200
         yield client
 
 
 traits = st.sampled_from(placements.TRAITS)
 spaces = st.sampled_from(["", "", "", " ", "\t"])
-# Not malformed by more than one "!": a named difference.
-phrases = st.one_of(
-    st.builds("{}{}{}".format, spaces, traits, spaces),
-    st.builds("{}!{}{}".format, spaces, traits, spaces),
-    st.builds("{}!{}{}".format, spaces, traits, spaces),
-)
-scraps = st.sampled_from(["", "!", " ", "! CUSTOM_A", "custom_a", "in:", "CUSTOM_A CUSTOM_B", "é"])
-required = st.one_of(
-    st.lists(phrases, min_size=1, max_size=3).map(",".join),
-    st.lists(traits, min_size=1, max_size=3).map(lambda found: "in:" + ",".join(found)),
-    st.lists(traits, min_size=1, max_size=3).map(lambda found: "in: " + " , ".join(found)),
-    st.lists(st.one_of(phrases, scraps), min_size=1, max_size=3).map(",".join),
-    st.lists(st.one_of(phrases, scraps), max_size=2).map(lambda found: "in:" + ",".join(found)),
-    scraps,
-)
-amounts = st.sampled_from(["1", "1", "1", "2", " 4", "0", "-1", "x", "", "1:1", "1.5", "٤"])
-resources = st.one_of(
-    st.just("VCPU:1"),
-    st.just("VCPU:1,MEMORY_MB:512"),
-    st.lists(
-        st.builds("{}:{}".format, st.sampled_from(["VCPU", "DISK_GB", "vcpu", ""]), amounts),
-        max_size=2,
-    ).map(",".join),
-    st.sampled_from(["", "VCPU", "VCPU:1,", " ", ":"]),
-)
-uuids = st.sampled_from(
-    [*UUIDS, UUIDS[0].upper(), UUIDS[0].replace("-", ""), "x", "", UUIDS[0][1:]]
-)
-some_uuids = st.lists(uuids, max_size=2).map(",".join)
-member_of = st.one_of(
-    st.sampled_from(UUIDS),
-    st.builds("{}{}".format, st.sampled_from(["", "!", "in:", "!in:", "in:!", " "]), some_uuids),
-)
-in_tree = st.one_of(st.sampled_from(UUIDS), uuids, st.sampled_from([f" {UUIDS[0]} "]))
-VALUES = {
-    "resources": resources,
-    "required": required,
-    "member_of": member_of,
-    "in_tree": in_tree,
-}
 
 
 @st.composite
-def query_strings(draw: st.DrawFn, suffixes: list[str]) -> str:
-    found: list[tuple[str, str]] = []
-    for suffix in draw(st.lists(st.sampled_from(suffixes), min_size=1, max_size=3, unique=True)):
-        if draw(st.integers(0, 9)):
-            found.append((f"resources{suffix}", draw(resources)))
-        for part in draw(
-            st.lists(st.sampled_from(["required", "required", "member_of", "in_tree"]))
-        ):
-            if part == "in_tree" and any(name == f"in_tree{suffix}" for name, _ in found):
-                continue
-            found.append((f"{part}{suffix}", draw(VALUES[part])))
-    if len(suffixes) > 1:
-        found += draw(of_the_whole(suffixes))
-    elif draw(st.integers(0, 9)) == 0:
-        odd = st.sampled_from([("name", "x"), ("uuid", UUIDS[0]), ("uuid", "x"), ("limit", "1")])
-        found.append(draw(odd))
-    return urlencode(draw(st.permutations(found)))
+def required(draw: st.DrawFn, *, any_of: bool = True) -> list[str]:
+    """Well-formed ``required`` parameters that do not contradict each other."""
+    names = draw(st.permutations(placements.TRAITS))
+    cut = draw(st.integers(0, len(names)))
+    wanted, unwanted = names[:cut], names[cut:]
+    phrases = draw(st.lists(st.sampled_from(wanted), max_size=2)) if wanted else []
+    if unwanted:
+        phrases += ["!" + name for name in draw(st.lists(st.sampled_from(unwanted), max_size=2))]
+    phrases = [draw(spaces) + phrase + draw(spaces) for phrase in draw(st.permutations(phrases))]
+    params = [",".join(phrases)] if phrases else []
+    if any_of and wanted:
+        groups = draw(
+            st.lists(st.lists(st.sampled_from(wanted), min_size=1, max_size=3), max_size=2)
+        )
+        params += ["in:" + draw(spaces) + ",".join(group) for group in groups]
+    return params
+
+
+member_of = st.lists(
+    st.one_of(
+        st.sampled_from(AGGREGATES),
+        st.sampled_from([f"in:{','.join(AGGREGATES)}", f"!{AGGREGATES[1]}", f"in:{AGGREGATES[0]}"]),
+        st.just(f"!in:{','.join(AGGREGATES)}"),
+    ),
+    max_size=2,
+)
+resources = st.sampled_from(
+    ["VCPU:1", "VCPU:2,MEMORY_MB:512", "MEMORY_MB:1", "VCPU:0001", "VCPU: 1"]
+)
+
+Params = list[tuple[str, str]]
 
 
 @st.composite
-def of_the_whole(draw: st.DrawFn, suffixes: list[str]) -> list[tuple[str, str]]:
-    """Parameters of GET /allocation_candidates that are of no group."""
-    found = []
-    for name, values in (
-        ("group_policy", st.sampled_from(["none", "isolate", "none", "both", ""])),
-        ("limit", st.sampled_from(["1", "10", "0", "-1", "x", "", "01"])),
-        ("root_required", required),
-    ):
-        if draw(st.integers(0, 2)) == 0 or (name == "group_policy" and draw(st.booleans())):
-            found.append((name, draw(values)))
-    for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
-        names = draw(st.lists(st.sampled_from([*suffixes, "_Z"]), min_size=1, max_size=3))
-        found.append(("same_subtree", ",".join(names)))
-    if draw(st.integers(0, 19)) == 0:
-        found.append(draw(st.sampled_from([("requird", "x"), ("resources/", "VCPU:1"), ("x", "")])))
+def group(draw: st.DrawFn, suffix: str, *, resourceless: bool = False) -> Params:
+    found = [] if resourceless else [(f"resources{suffix}", draw(resources))]
+    found += [(f"required{suffix}", param) for param in draw(required())]
+    if draw(st.booleans()):
+        found += [(f"member_of{suffix}", param) for param in draw(member_of)]
+    if draw(st.integers(0, 3)) == 0:
+        found.append((f"in_tree{suffix}", draw(st.sampled_from(TREES))))
+    return found or [(f"resources{suffix}", "VCPU:1")]
+
+
+@st.composite
+def of_providers(draw: st.DrawFn) -> Params:
+    """The parameters of a well-formed request for providers."""
+    found = draw(group("", resourceless=draw(st.booleans())))
+    if draw(st.integers(0, 9)) == 0:
+        found.append(draw(st.sampled_from([("name", "x"), ("uuid", TREES[0])])))
+    return draw(st.permutations(found))
+
+
+@st.composite
+def of_candidates(draw: st.DrawFn) -> Params:
+    """The parameters of a well-formed request for candidates."""
+    suffixes = draw(
+        st.lists(
+            st.sampled_from(["", "1", "2", "_NET", "a-b"]), min_size=1, max_size=3, unique=True
+        )
+    )
+    named = [suffix for suffix in suffixes if suffix]
+    bare = draw(st.sampled_from(named)) if len(named) > 1 and draw(st.booleans()) else None
+    found = [
+        param for suffix in suffixes for param in draw(group(suffix, resourceless=suffix == bare))
+    ]
+    if len(named) > 1 and (bare or draw(st.booleans())):
+        found.append(("same_subtree", ",".join(named)))
+    if len(named) > 1 or draw(st.integers(0, 3)) == 0:
+        found.append(("group_policy", draw(st.sampled_from(["none", "isolate"]))))
+    if draw(st.integers(0, 3)) == 0:
+        found.append(("limit", draw(st.sampled_from(["1", "10"]))))
+    if draw(st.integers(0, 2)) == 0:
+        found += [("root_required", param) for param in draw(required(any_of=False))]
+    return draw(st.permutations(found))
+
+
+scraps = st.sampled_from(
+    [
+        "",
+        "!",
+        " ",
+        "! CUSTOM_A",
+        "custom_a",
+        "in:",
+        "in:!CUSTOM_A",
+        " in:CUSTOM_A",
+        "é",
+        "x",
+        ",",
+        "CUSTOM_A CUSTOM_B",
+        "in:CUSTOM_A,",
+        "VCPU",
+        "VCPU:0",
+        "VCPU:-1",
+        "VCPU:x",
+        "VCPU:1:1",
+        "0",
+        "-1",
+        "vcpu:1",
+        ":",
+        "VCPU:1,",
+        "\u0664",
+        "01",
+        "both",
+        f"{AGGREGATES[0]},{AGGREGATES[1]}",
+        "!in:x",
+        AGGREGATES[0].upper(),
+        AGGREGATES[0].replace("-", ""),
+        f" {TREES[0]} ",
+        TREES[0][1:],
+        "1,",
+        "1,9",
+    ]
+)
+names = st.sampled_from(
+    [
+        "resources",
+        "required",
+        "member_of",
+        "in_tree",
+        "resources1",
+        "required_NET",
+        "limit",
+        "group_policy",
+        "root_required",
+        "same_subtree",
+        "requird",
+        "resources/",
+        "x",
+        "name",
+        "uuid",
+    ]
+)
+# What may be there more than once in a request; of the others, Placement looks at one or the other.
+REPEATABLE = ("required", "member_of", "same_subtree")
+
+
+@st.composite
+def mutated(draw: st.DrawFn, params: Params) -> Params:
+    """The parameters with one thing wrong, or at least different."""
+    found = list(params)
+    how = draw(st.sampled_from(["value", "value", "drop", "add", "rename"]))
+    at = draw(st.integers(0, len(found) - 1))
+    name, value = found[at]
+    if how == "value":
+        found[at] = (name, draw(scraps))
+    elif how == "drop":
+        del found[at]
+    elif how == "rename":
+        found[at] = (draw(names), value)
+    else:
+        found.append((draw(names), draw(scraps)))
+    keys = [key for key, _ in found]
+    assume(all(keys.count(key) == 1 or key.startswith(REPEATABLE) for key in keys))
     return found
 
 
@@ -145,47 +247,50 @@ def ours(group: RequestGroup) -> placements.Group:
     )
 
 
-def read(kind: Any, query: str, version: str) -> tuple[Any, str]:
-    """The request, or why it is refused."""
-    try:
-        return kind.parse(query, version), ""
-    except BadRequest as error:
-        return None, str(error)
+# How often something was accepted and compared: to see that the examples are worth it.
+SEEN: collections.Counter[str] = collections.Counter()
 
 
-def malformed_name(why: str) -> bool:
-    return "is no resource class" in why or "a trait name is" in why
+def check(placement: Any, kind: Any, query: str, version: str) -> Any:
+    """What ours makes of it, which is what Placement makes of it."""
+    answer = placement.get(f"{kind.path}?{query}", headers=placements.at(version))
+    request, why = read(kind, query, version)
+    SEEN["refused" if why else "accepted"] += 1
+    if kind is ProvidersRequest and contradictory(why):
+        assert answer.status_code in (200, 400)  # a named difference, shown below
+    elif odd_names(query) and why and answer.status_code == 200:
+        pass  # Placement has found nothing before it came to look the name up
+    elif why:
+        # Before 1.10 there are no allocation candidates at all.
+        assert answer.status_code in (400, 404), why
+    elif "No such" in answer.text:
+        assert answer.status_code == 400  # a name that nobody has given to anything
+    else:
+        assert answer.status_code == 200, answer.text
+        check_meaning(kind, request, query, version)
+    return request
 
 
-@settings(max_examples=5000, suppress_health_check=list(HealthCheck))
-@given(query=query_strings([""]), version=st.sampled_from(VERSIONS))
-def test_requests_for_providers(placement: Any, query: str, version: str) -> None:
-    answer = placement.get(f"{PROVIDERS}?{query}", headers=placements.at(version))
-    request, why = read(ProvidersRequest, query, version)
-    if "both required and forbidden" in why or "each of them is forbidden" in why:
-        return  # a named difference, shown below
-    if malformed_name(why) and answer.status_code == 200:
-        assert answer.json()["resource_providers"] == []
-        return  # Placement has found nothing before it came to look the name up
-    assert answer.status_code == (400 if why else 200), answer.text or why
-    if why:
-        return
-    assert ours(request.group) == placements.group_of_providers(query, version)
+def contradictory(why: str) -> bool:
+    return "both required and forbidden" in why or "each of them is forbidden" in why
+
+
+def odd_names(query: str) -> bool:
+    """Whether something stands for a name that is none."""
+    tokens = [
+        token.strip().removeprefix("!").partition(":")[0]
+        for name, value in parse_qsl(query, keep_blank_values=True)
+        if name.startswith(("required", "resources"))
+        for token in value.removeprefix("in:").split(",")
+    ]
+    return any(not re.fullmatch("[A-Z0-9_]{1,255}", token) for token in tokens)
+
+
+def check_meaning(kind: Any, request: Any, query: str, version: str) -> None:
     request.require(version)
-    assert ProvidersRequest.parse(request.query_string(), version) == request
-
-
-@settings(max_examples=5000, suppress_health_check=list(HealthCheck))
-@given(query=query_strings(["", "", "1", "2", "_NET", "a-b"]), version=st.sampled_from(VERSIONS))
-def test_requests_for_candidates(placement: Any, query: str, version: str) -> None:
-    answer = placement.get(f"{CANDIDATES}?{query}", headers=placements.at(version))
-    request, why = read(CandidatesRequest, query, version)
-    if malformed_name(why) and answer.status_code == 200:
-        assert not answer.json()["allocation_requests"]
-        return  # as above
-    # Before 1.10 there are no allocation candidates at all.
-    assert answer.status_code in ((400, 404) if why else (200,)), answer.text or why
-    if why:
+    assert kind.parse(request.query_string(), version) == request
+    if kind is ProvidersRequest:
+        assert ours(request.group) == placements.group_of_providers(query, version)
         return
     groups, whole = placements.groups_of_candidates(query, version)
     assert {suffix: ours(group) for suffix, group in request.groups.items()} == groups
@@ -196,8 +301,58 @@ def test_requests_for_candidates(placement: Any, query: str, version: str) -> No
         frozenset(whole.anchor_forbidden_traits or ()),
     )
     assert request.same_subtree == frozenset(map(frozenset, whole.same_subtrees))
-    request.require(version)
-    assert CandidatesRequest.parse(request.query_string(), version) == request
+
+
+def below(version: str) -> str:
+    return VERSIONS[max(VERSIONS.index(version) - 1, 0)]
+
+
+KINDS = {ProvidersRequest: of_providers(), CandidatesRequest: of_candidates()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_well_formed_requests(placement: Any, kind: Any) -> None:
+    @settings(max_examples=1000, suppress_health_check=list(HealthCheck))
+    @given(KINDS[kind], st.sampled_from(VERSIONS))
+    def law(params: Params, version: str) -> None:
+        query = urlencode(params)
+        request = check(placement, kind, query, "1.39")
+        assert request is not None
+        SEEN["any_of"] += "in%3A" in query
+        for part in ("same_subtree", "root_required", "in_tree", "limit", "%21"):
+            SEEN[part] += part in query
+        # The lowest that can express it, the one below that cannot, and any other.
+        least = ProvidersRequest.of(params) if kind is ProvidersRequest else request
+        assert check(placement, kind, request.query_string(), least.microversion) == request
+        check(placement, kind, query, below(least.microversion))
+        check(placement, kind, query, version)
+
+    law()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_requests_with_something_wrong(placement: Any, kind: Any) -> None:
+    @settings(max_examples=1000, suppress_health_check=list(HealthCheck))
+    @given(KINDS[kind].flatmap(mutated), st.sampled_from([*VERSIONS, *["1.39"] * 8]))
+    def law(params: Params, version: str) -> None:
+        check(placement, kind, urlencode(params), version)
+
+    law()
+
+
+def test_the_examples_were_worth_it() -> None:
+    assert SEEN["accepted"] > 4000
+    assert SEEN["refused"] > 1500
+    for part in ("any_of", "same_subtree", "root_required", "in_tree", "limit", "%21"):
+        assert SEEN[part] > 100, part
+
+
+def read(kind: Any, query: str, version: str) -> tuple[Any, str]:
+    """The request, or why it is refused."""
+    try:
+        return kind.parse(query, version), ""
+    except BadRequest as error:
+        return None, str(error)
 
 
 def status(placement: Any, path: str, query: str, version: str = "1.39") -> int:
@@ -231,8 +386,22 @@ def test_what_can_be_said_once_is_refused_twice(placement: Any, query: str) -> N
     assert not accepts(CandidatesRequest, f"resources=VCPU:1&{query}")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "resources=VCPU:2147483648",
+        "resources=VCPU:1&limit=2147483648",
+        "resources=VCPU:1&limit=1%0A",
+        "resources=VCPU:1&root_required=!!CUSTOM_A",
+    ],
+)
+def test_what_nobody_means_is_refused(placement: Any, query: str) -> None:
+    assert status(placement, CANDIDATES, query) == 200
+    assert not accepts(CandidatesRequest, query)
+
+
 def test_malformed_names_are_refused_even_where_nothing_is_found_anyway(placement: Any) -> None:
-    query = f"resources=vcpu:1&member_of={UUIDS[0]}"
+    query = f"resources=vcpu:1&member_of={AGGREGATES[1]}"
     assert status(placement, PROVIDERS, "resources=vcpu:1") == 400
     assert status(placement, PROVIDERS, query) == 200
     assert not accepts(ProvidersRequest, query)

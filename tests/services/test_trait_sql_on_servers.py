@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+import provider_tables as law
 import pytest
 import sqlalchemy as sa
-from functional import test_trait_sql as law
 from hypothesis import example, given, settings
 from services import databases
 

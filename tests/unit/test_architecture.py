@@ -10,7 +10,16 @@ import steelyard
 ROOT = pathlib.Path(steelyard.__file__).parent
 # From the bottom to the top; a module imports from its own layer and from those below.
 LAYERS = [
-    ["attributes", "conf", "errors", "expressions", "once", "string_sets", "verdict"],
+    [
+        "attributes",
+        "conf",
+        "errors",
+        "expressions",
+        "microversions",
+        "once",
+        "string_sets",
+        "verdict",
+    ],
     ["placement"],
     ["aggregates", "failure_domains", "groups", "traits"],
     ["filters", "weighers"],
@@ -24,7 +33,7 @@ EXTRAS = {
     "traits.query": {"os_traits"},
     "traits.sql": {"sqlalchemy"},
     "placement": {"keystoneauth1"},
-    "cli": {"cliff", "openstack", "tqdm"},
+    "cli": {"cliff", "keystoneauth1", "openstack", "tqdm"},
     "nova": {"nova"},
     "scheduler.cloud_file": {"yaml"},
 }

@@ -255,7 +255,7 @@ def test_a_query_string_is_canonical_and_can_be_read() -> None:
         (ProvidersRequest, f"resources=VCPU:{'9' * 5000}", "is not understood"),
         (CandidatesRequest, f"resources=VCPU:1&limit={'9' * 5000}", "is no whole number from 1"),
         (ProvidersRequest, "resources=vcpu:1", "'vcpu' is no resource class"),
-        (ProvidersRequest, f"member_of={UUID},{OTHER}", "has several; write in:"),
+        (ProvidersRequest, f"member_of={UUID},{OTHER}", "several are named; write in: in front"),
         (ProvidersRequest, "member_of=x", "member_of: 'x' is no UUID; write one such as"),
         (CandidatesRequest, "", "there are no resources"),
         (CandidatesRequest, "required=A", "there are no resources"),
@@ -284,9 +284,70 @@ def test_malformed_requests(kind: Any, query: str, why: str) -> None:
     assert caught.value.status == 400
 
 
+@pytest.mark.parametrize(
+    ("query", "shown", "marked"),
+    [
+        ("resources=VCPU:1,DISK", "VCPU:1,DISK", "DISK"),
+        ("resources=VCPU:1,vcpu:1", "VCPU:1,vcpu:1", "vcpu:1"),
+        (f"resources=VCPU:1&member_of=in:{UUID},x", f"in:{UUID},x", "x"),
+        (f"resources=VCPU:1&member_of=!{UUID},{OTHER}", f"!{UUID},{OTHER}", f"{UUID},{OTHER}"),
+        ("resources=VCPU:1&in_tree=x", "x", "x"),
+        ("resources=VCPU:1&limit=x", "x", "x"),
+        ("resources=VCPU:1&group_policy=both", "both", "both"),
+        ("resources=VCPU:1&same_subtree=1,", "1,", "1,"),
+        ("resources=VCPU:1&requird=A", "requird", "requird"),
+        ("resources=VCPU:1&required=A&required=!B,!A", "A&!B,!A", "!B,!A"),
+    ],
+)
+def test_the_malformed_part_is_marked(query: str, shown: str, marked: str) -> None:
+    with pytest.raises(InvalidQuery) as caught:
+        CandidatesRequest.parse(query)
+    _, text, marker = str(caught.value).splitlines()
+    assert text == f"  {shown}"
+    assert text[marker.index("^") : len(marker)] == marked
+
+
+def test_requests_are_values() -> None:
+    resources = {"VCPU": 1}
+    group = RequestGroup(resources, member_of=frozenset([frozenset([UUID])]))
+    resources["VCPU"] = 0
+    assert group.params()[0] == ("resources", "VCPU:1")
+    kinds: list[Any] = [CandidatesRequest, ProvidersRequest]
+    for kind in kinds:
+        one = kind.parse("resources=VCPU:1&required=A&member_of=" + UUID)
+        assert {one: 1}[kind.parse(one.query_string())] == 1
+    assert hash(group) == hash(RequestGroup({"VCPU": 1}, member_of=group.member_of))
+
+
+@pytest.mark.parametrize("odd", ["1", "1.x", "1." + "1" * 5000, "", None, "-1.2", "\u0661.2"])
+def test_a_malformed_microversion(odd: Any) -> None:
+    with pytest.raises(BadRequest, match="is no microversion; write one such as"):
+        CandidatesRequest.parse("resources=VCPU:1", odd)
+    assert CandidatesRequest.parse("resources=VCPU:1&required=in:A,B", "latest")
+
+
+@pytest.mark.parametrize("odd", [None, 5, b"A", ["A"]])
+def test_what_is_no_text_is_no_query(odd: Any) -> None:
+    with pytest.raises(InvalidTrait, match="is no text; give each parameter by itself"):
+        TraitQuery.parse(odd)
+    with pytest.raises(TypeError):
+        TraitQuery() & odd
+
+
 def test_values_are_checked_as_texts_are() -> None:
     group = RequestGroup({"VCPU": 1})
+    odd: Any = 5
     for bad in (
+        lambda: RequestGroup({odd: 1}),
+        lambda: RequestGroup(in_tree=odd),
+        lambda: RequestGroup(member_of=frozenset([frozenset()])),
+        lambda: RequestGroup(not_member_of=frozenset([odd])),
+        lambda: CandidatesRequest({odd: group}),
+        lambda: CandidatesRequest({"": group}, limit=1.5),  # type: ignore[arg-type]
+        lambda: CandidatesRequest({"": group}, limit=2**31),
+        lambda: ProvidersRequest(uuid=odd),
+        lambda: ProvidersRequest(name="\ud800"),
+        lambda: TraitQuery(required=odd),
         lambda: RequestGroup({"VCPU": 0}),
         lambda: RequestGroup({"VCPU": "1"}),  # type: ignore[dict-item]
         lambda: RequestGroup({"VCPU": 2**31}),
@@ -371,8 +432,13 @@ def test_novas_images_have_read_their_traits_already() -> None:
         ({"group_policy": "both"}, {}, "group_policy is 'both'"),
         ({}, {"trait__A": "forbidden"}, "an image can only say 'trait:A' = 'required'"),
         ({}, {"trait1__A": "required"}, "an image can only say"),
+        ({"resources__vcpu": "0"}, {}, "'vcpu' is no resource class"),
         ({"resources__VCPU": "9" * 5000}, {}, "an amount is a whole number from 0 on"),
-        ({"trait1__A": "required"}, {}, "the flavor's extra specs: required1 without resources1"),
+        (
+            {"trait1__A": "required"},
+            {},
+            "'trait1:A': there is no 'resources1:…', and each group asks for resources",
+        ),
         (
             {"trait__A": "forbidden"},
             {"trait__A": "required"},
@@ -384,3 +450,26 @@ def test_what_is_not_understood_is_reported(asked: Any, properties: Any, why: st
     with pytest.raises(InvalidQuery) as caught:
         CandidatesRequest.from_flavor(flavor(**asked), image(**properties))
     assert why in str(caught.value)
+
+
+def test_what_was_read_from_json_is_read_too() -> None:
+    asked = {
+        "vcpus": 1,
+        "memory_mb": 1,
+        "root_gb": 0,
+        "swap": "",
+        "extra_specs": {"trait:A": "required"},
+    }
+    request = CandidatesRequest.from_flavor(asked, {"properties": {"trait:B": "required"}})
+    assert request.query_string() == "required=A,B&resources=MEMORY_MB:1,VCPU:1"
+
+
+@pytest.mark.parametrize(
+    ("size", "value"),
+    [("root_gb", "x"), ("swap", float("inf")), ("vcpus", -1), ("memory_mb", 10**400)],
+)
+def test_odd_sizes_of_flavors_are_named(size: str, value: Any) -> None:
+    odd = flavor()
+    setattr(odd, size, value)
+    with pytest.raises(InvalidQuery, match=f"the flavor's {size} is "):
+        CandidatesRequest.from_flavor(odd)

@@ -43,6 +43,13 @@ def test_hosts_by_their_traits(extra_specs: Any, found: Any) -> None:
     assert passing(extra_specs) == found
 
 
+@pytest.mark.parametrize("odd", ["CUSTOM_GPU", 5, iter(["CUSTOM_GPU"]), [["CUSTOM_GPU"]], None])
+def test_odd_traits_of_a_host_are_none(odd: Any) -> None:
+    assert passing({"trait:CUSTOM_GPU": "required"}, Host("odd", odd)) == []
+    assert passing({"trait:C": "required"}, Host("odd", odd)) == []
+    assert passing({"trait:CUSTOM_GPU": "forbidden"}, Host("odd", odd)) == ["odd"]
+
+
 def test_reasons() -> None:
     plugin = TraitsFilter()
     wanting = Request(Flavor({"trait:A": "required", "trait:CUSTOM_GPU": "forbidden"}))

@@ -117,6 +117,7 @@ def _params(parsed_args: argparse.Namespace) -> Iterator[tuple[str, str]]:
 def _placement(cloud: str) -> Placement:
     try:
         import openstack  # noqa: PLC0415  (an extra)
+        from keystoneauth1 import exceptions  # noqa: PLC0415  (as above)
     except ModuleNotFoundError:
         raise errors.MissingExtra(
             "asking a cloud needs openstacksdk: python3 -m pip install 'steelyard[placement]'"
@@ -125,6 +126,8 @@ def _placement(cloud: str) -> Placement:
         return Placement(openstack.connect(cloud=cloud).placement)
     except openstack.exceptions.SDKException as error:
         raise errors.BadRequest(f"--os-cloud {cloud}: {error}") from error
+    except exceptions.ClientException as error:
+        raise errors.ServiceError(f"--os-cloud {cloud}: {error}") from error
 
 
 def _providers(answer: Any) -> set[str]:

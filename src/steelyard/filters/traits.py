@@ -1,6 +1,6 @@
 """Hosts by the traits that flavors require and forbid."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -35,8 +35,7 @@ class TraitsFilter(base.Filter):
             query = flavor_traits(flavor)
         except errors.InvalidTrait as error:
             return self._malformed(error)
-        there = read(host, "traits") or frozenset()
-        for what in query.unmet(there):
+        for what in query.unmet(_traits(host)):
             return Verdict.rejected(what)
         return PASSED
 
@@ -47,10 +46,17 @@ class TraitsFilter(base.Filter):
         except errors.InvalidTrait as error:
             self._malformed(error)
             return iter(())
-        return (host for host in hosts if query.satisfied_by(read(host, "traits") or ()))
+        return (host for host in hosts if query.satisfied_by(_traits(host)))
 
     def _malformed(self, error: errors.InvalidTrait) -> Verdict:
         why = str(error).partition("\n")[0]  # without the marker
         if self._first_time(why):
             LOG.warning("A flavor fits no host, for its traits are malformed: %s", why)
         return Verdict.rejected(f"the flavor's traits are malformed: {why}")
+
+
+def _traits(host: object) -> frozenset[str]:
+    value = read(host, "traits")
+    if isinstance(value, str) or not isinstance(value, Collection):
+        return frozenset()
+    return frozenset(trait for trait in value if isinstance(trait, str))

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from steelyard import errors
+from steelyard import errors, microversions
 from steelyard.placement import Placement
-from steelyard.traits import microversions
 from steelyard.traits.requests import CandidatesRequest, ProvidersRequest
 
 

@@ -1,14 +1,13 @@
 """What a flavor and an image ask of Placement, read as Nova reads them."""
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from steelyard import errors
-from steelyard.attributes import read, read_mapping
+from steelyard.attributes import read
 from steelyard.traits.query import TraitQuery
-from steelyard.traits.requests import CandidatesRequest, RequestGroup, whole_number
+from steelyard.traits.requests import CandidatesRequest, RequestGroup, check_class, whole_number
 
 GROUP_POLICY = "group_policy"
 
@@ -27,7 +26,7 @@ class _Spec(NamedTuple):
 
 def candidates_request(flavor: object, image: object = None) -> CandidatesRequest:
     """The request for what a server of the flavor, made from the image, needs."""
-    extra_specs = read_mapping(flavor, "extra_specs")
+    extra_specs = _mapping(_field(flavor, "extra_specs"))
     specs = list(_specs(extra_specs))
     groups = {}
     amounts = _amounts(specs)
@@ -38,6 +37,11 @@ def candidates_request(flavor: object, image: object = None) -> CandidatesReques
             traits = _agreed(traits, image_traits(image))
         # Zero says that nothing of the kind is wanted, whatever the flavor itself says.
         wanted = {name: amount for name, amount in amounts.get(suffix, {}).items() if amount}
+        if suffix and traits and not wanted:
+            keys = ", ".join(repr(spec.key) for spec in specs if spec.suffix == suffix)
+            raise errors.InvalidQuery(
+                f"{keys}: there is no 'resources{suffix}:…', and each group asks for resources"
+            )
         if wanted or traits:
             groups[suffix] = RequestGroup(wanted, traits)
     policy = extra_specs.get(GROUP_POLICY)
@@ -49,15 +53,15 @@ def candidates_request(flavor: object, image: object = None) -> CandidatesReques
 
 def flavor_traits(flavor: object) -> TraitQuery:
     """What the flavor's ``trait:`` extra specs ask for, those without a suffix."""
-    specs = _specs(read_mapping(flavor, "extra_specs"))
+    specs = _specs(_mapping(_field(flavor, "extra_specs")))
     return _traits(spec for spec in specs if not spec.suffix)
 
 
 def image_traits(image: object) -> TraitQuery:
     """What the image's ``trait:`` properties ask for; an image can require, not forbid."""
-    properties = read(image, "properties")
+    properties = _field(image, "properties")
     if not isinstance(properties, Mapping):  # Nova's, which has read them already
-        return TraitQuery(required=frozenset(read(properties, "traits_required") or ()))
+        return TraitQuery(required=read(properties, "traits_required") or frozenset())
     specs = [spec for spec in _specs(properties) if spec.kind == "trait"]
     for spec in specs:
         if spec.suffix or spec.value != "required":
@@ -107,6 +111,7 @@ def _amounts(specs: Iterable[_Spec]) -> dict[str, dict[str, int]]:
     amounts: dict[str, dict[str, int]] = {}
     for spec in specs:
         if spec.kind == "resources":
+            check_class(spec.name)
             amount = whole_number(spec.value)
             if amount is None or amount < 0:
                 raise errors.InvalidQuery(
@@ -119,12 +124,28 @@ def _amounts(specs: Iterable[_Spec]) -> dict[str, dict[str, int]]:
 def _of_the_flavor(flavor: object, stated: set[str]) -> Iterator[tuple[str, int]]:
     """What the flavor itself has of the classes that its extra specs do not speak of."""
     if not {"VCPU", "PCPU"} & stated:
-        yield "VCPU", read(flavor, "vcpus") or 0
+        yield "VCPU", _size(flavor, "vcpus")
     if "MEMORY_MB" not in stated:
-        yield "MEMORY_MB", read(flavor, "memory_mb") or 0
+        yield "MEMORY_MB", _size(flavor, "memory_mb")
     if "DISK_GB" not in stated:
-        swap_gb = math.ceil(int(read(flavor, "swap") or 0) / 1024)  # text, from Nova's API
-        yield (
-            "DISK_GB",
-            sum([read(flavor, "root_gb") or 0, read(flavor, "ephemeral_gb") or 0, swap_gb]),
+        swap_gb = -(-_size(flavor, "swap") // 1024)  # of a part, the whole
+        yield "DISK_GB", _size(flavor, "root_gb") + _size(flavor, "ephemeral_gb") + swap_gb
+
+
+def _size(flavor: object, name: str) -> int:
+    value = _field(flavor, name)
+    size = whole_number(str(value or 0))  # Nova's API gives an empty text for no swap
+    if size is None or size < 0:
+        raise errors.InvalidQuery(
+            f"the flavor's {name} is {value!r:.80}; it must be a whole number from 0 on"
         )
+    return size
+
+
+def _field(thing: object, name: str) -> Any:
+    """A field of an object, or of what was read from JSON."""
+    return thing.get(name) if isinstance(thing, Mapping) else read(thing, name)
+
+
+def _mapping(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -5,8 +5,6 @@ B, ``in:C,D`` requires C or D. Several parameters in one text are joined by ``&`
 """
 
 import dataclasses
-import functools
-import operator
 import re
 from collections.abc import Collection, Iterable, Iterator
 
@@ -45,23 +43,27 @@ class TraitQuery:
     @classmethod
     def parse(cls, *required_params: str) -> "TraitQuery":
         """The query of these ``required`` parameters, or of texts that ``str`` has made of one."""
-        return cls.parse_params(
-            *(
-                param
-                for text in required_params
-                if text != EVERYTHING
-                for param in text.split(JOINT)
-            )
-        )
+        for text in required_params:
+            if not isinstance(text, str):
+                raise errors.InvalidTrait(f"{text!r} is no text; give each parameter by itself")
+        texts = (text for text in required_params if text != EVERYTHING)
+        return cls.parse_params(*(param for text in texts for param in text.split(JOINT)))
 
     @classmethod
     def parse_params(cls, *params: str) -> "TraitQuery":
         """The query of these ``required`` parameters as Placement reads them."""
-        parsed = [_parsed(param) for param in params]
-        try:
-            return functools.reduce(operator.and_, parsed, cls())
-        except errors.InvalidTrait as error:
-            raise errors.InvalidTrait(f"{error}\n  {JOINT.join(params)}") from None
+        query, before = cls(), ""
+        for param in params:
+            parsed = _parsed(param)
+            try:
+                query &= parsed
+            except errors.InvalidTrait as error:
+                start = len(before)
+                raise errors.InvalidTrait.at(
+                    before + param, start, start + len(param), str(error)
+                ) from None
+            before += param + JOINT
+        return query
 
     def params(self) -> list[str]:
         """The ``required`` parameters that ask for this, sorted."""
@@ -190,8 +192,8 @@ class TraitQuery:
 
 
 def _names(traits: Iterable[str]) -> frozenset[str]:
-    if isinstance(traits, str):
-        raise errors.InvalidTrait(f"{traits!r} is one text; give a set of names")
+    if isinstance(traits, str) or not isinstance(traits, Iterable):
+        raise errors.InvalidTrait(f"{traits!r} is not several names; give a set of them")
     names = list(traits)
     for name in names:
         check_name(name)

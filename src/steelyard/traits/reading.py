@@ -1,19 +1,21 @@
 """Query strings read back into requests, as Placement reads them at a microversion."""
 
 import contextlib
+import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from steelyard import errors
-from steelyard.traits import microversions
+from steelyard import errors, microversions
 from steelyard.traits.query import ANY_OF, FORBIDDEN, TraitQuery
 from steelyard.traits.requests import (
     GREATEST,
+    GROUP_POLICIES,
     CandidatesRequest,
     Params,
     ProvidersRequest,
     RequestGroup,
     check_resource,
+    check_uuid,
     whole_number,
 )
 
@@ -39,10 +41,14 @@ def providers(params: Params, microversion: str) -> ProvidersRequest:
 
 def candidates(params: Params, microversion: str) -> CandidatesRequest:
     """The request for candidates of these parameters."""
+    # Where a tree is named, white space around does not matter here; for providers it does.
+    params = [
+        (name, value.strip() if name.startswith("in_tree") else value) for name, value in params
+    ]
     suffixes = dict.fromkeys(_suffix(name) for name, _ in params if name not in _OF_CANDIDATES)
     request = CandidatesRequest(
         {suffix: _group(params, suffix, microversion) for suffix in suffixes},
-        _only(params, "group_policy"),
+        _group_policy(_only(params, "group_policy")),
         _limit(_only(params, "limit")),
         _root_required(_only(params, "root_required")),
         frozenset(map(_subtree, _values(params, "same_subtree"))),
@@ -80,49 +86,82 @@ def _group(params: Params, suffix: str, microversion: str) -> RequestGroup:
             amounts = _resources(value)
     wanted, unwanted = set(), set[str]()
     for value in _values(params, f"member_of{suffix}"):
-        if value.startswith(FORBIDDEN):
-            unwanted |= _aggregates(value.removeprefix(FORBIDDEN))
-        else:
-            wanted.add(_aggregates(value))
-    in_tree = _last(params, f"in_tree{suffix}")
-    with _naming(f"group {suffix!r}" if suffix else ""):
-        return RequestGroup(
-            amounts,
-            traits,
-            frozenset(wanted),
-            frozenset(unwanted),
-            None if in_tree is None else in_tree.strip(),
-        )
+        with _naming(f"member_of{suffix}"):
+            if value.startswith(FORBIDDEN):
+                unwanted |= _aggregates(value, len(FORBIDDEN))
+            else:
+                wanted.add(_aggregates(value, 0))
+    trees = _values(params, f"in_tree{suffix}")
+    for tree in trees:
+        _checked(tree, 0, tree, functools.partial(check_uuid, f"in_tree{suffix}"))
+    return RequestGroup(
+        amounts, traits, frozenset(wanted), frozenset(unwanted), trees[-1] if trees else None
+    )
 
 
 def _resources(value: str) -> dict[str, int]:
-    amounts = {}
-    for part in value.split(","):
+    amounts: dict[str, int] = {}
+    for start, part in _parts(value, 0):
         name, _, text = part.partition(":")
         amount = whole_number(text)
         if amount is None:
-            raise errors.InvalidQuery(
-                f"{part!r} is not understood; write a class and an amount, as in VCPU:1"
+            raise errors.InvalidQuery.at(
+                value,
+                start,
+                start + len(part),
+                f"{part!r:.80} is not understood; write a class and an amount, as in VCPU:1",
             )
-        check_resource(name, amount)
+        _checked(value, start, part, lambda _: check_resource(name, amount))  # noqa: B023  (at once)
         amounts[name] = amount
     return amounts
 
 
-def _aggregates(value: str) -> frozenset[str]:
-    if value.startswith(ANY_OF):
-        return frozenset(value.removeprefix(ANY_OF).split(","))
-    if "," in value:
-        raise errors.InvalidQuery(f"member_of: {value!r} has several; write {ANY_OF}{value}")
-    return frozenset([value])
+def _aggregates(value: str, start: int) -> frozenset[str]:
+    """Those that are named from there on."""
+    if not value.startswith(ANY_OF, start):
+        if "," in value:
+            raise errors.InvalidQuery.at(
+                value, start, len(value), f"several are named; write {ANY_OF} in front of them"
+            )
+        parts = [(start, value[start:])]
+    else:
+        parts = list(_parts(value, start + len(ANY_OF)))
+    for at, part in parts:
+        _checked(value, at, part, functools.partial(check_uuid, "member_of"))
+    return frozenset(part for _, part in parts)
+
+
+def _parts(value: str, start: int) -> Iterator[tuple[int, str]]:
+    """From there on: what stands between commas, and where it starts."""
+    for part in value[start:].split(","):
+        yield start, part
+        start += len(part) + 1
+
+
+def _checked(value: str, start: int, part: str, check: Callable[[str], None]) -> None:
+    """Marks the part in the value where it is not what it should be."""
+    try:
+        check(part)
+    except errors.InvalidQuery as error:
+        raise errors.InvalidQuery.at(value, start, start + len(part), str(error)) from None
+
+
+def _group_policy(value: str | None) -> str | None:
+    if value is not None and value not in GROUP_POLICIES:
+        raise errors.InvalidQuery.at(
+            value, 0, len(value), f"group_policy must be {' or '.join(map(repr, GROUP_POLICIES))}"
+        )
+    return value
 
 
 def _limit(value: str | None) -> int | None:
     if value is None:
         return None
     limit = whole_number(value) if _LIMIT.fullmatch(value) else None
-    if limit is None:
-        raise errors.InvalidQuery(f"limit: {value!r} is no whole number from 1 to {GREATEST}")
+    if limit is None or limit > GREATEST:
+        raise errors.InvalidQuery.at(
+            value, 0, len(value), f"limit: {value!r:.80} is no whole number from 1 to {GREATEST}"
+        )
     return limit
 
 
@@ -136,8 +175,11 @@ def _root_required(value: str | None) -> TraitQuery:
 def _subtree(value: str) -> frozenset[str]:
     suffixes = frozenset(suffix.strip() for suffix in value.split(","))
     if "" in suffixes:
-        raise errors.InvalidQuery(
-            f"same_subtree: {value!r} names a group without a suffix; write suffixes and commas"
+        raise errors.InvalidQuery.at(
+            value,
+            0,
+            len(value),
+            f"same_subtree: {value!r} names a group without a suffix; write suffixes and commas",
         )
     return suffixes
 
@@ -158,7 +200,9 @@ def _only(params: Params, name: str) -> str | None:
 
 
 def _unknown(name: str, known: Iterable[str]) -> errors.InvalidQuery:
-    return errors.InvalidQuery(f"there is no parameter {name!r}{errors.near(name, known)}")
+    return errors.InvalidQuery.at(
+        name, 0, len(name), f"there is no parameter {name!r}{errors.near(name, known)}"
+    )
 
 
 @contextlib.contextmanager

@@ -2,13 +2,13 @@
 
 import dataclasses
 import re
+import types
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 from urllib.parse import parse_qsl, urlencode
 
-from steelyard import errors
-from steelyard.traits import microversions
+from steelyard import errors, microversions
 from steelyard.traits.query import ANY_OF, FORBIDDEN, TraitQuery
 
 Params = list[tuple[str, str]]
@@ -38,10 +38,20 @@ class RequestGroup:
     def __post_init__(self) -> None:
         for name, amount in self.resources.items():
             check_resource(name, amount)
-        for aggregate in self.not_member_of.union(*self.member_of):
+        member_of = frozenset(map(frozenset, self.member_of))
+        if frozenset() in member_of:
+            raise errors.InvalidQuery("member_of: one of no aggregates is asked for; name some")
+        for aggregate in frozenset[str]().union(self.not_member_of, *member_of):
             check_uuid("member_of", aggregate)
         if self.in_tree is not None:
             check_uuid("in_tree", self.in_tree)
+        _freeze(self, "resources", types.MappingProxyType(dict(self.resources)))
+        _freeze(self, "member_of", member_of)
+        _freeze(self, "not_member_of", frozenset(self.not_member_of))
+
+    def __hash__(self) -> int:
+        resources = frozenset(self.resources.items())
+        return hash((resources, self.traits, self.member_of, self.not_member_of, self.in_tree))
 
     def params(self, suffix: str = "") -> Params:
         """The parameters of a query string that ask for this."""
@@ -116,8 +126,10 @@ class ProvidersRequest(_Request):
 
     def __post_init__(self) -> None:
         for param, text in (("uuid", self.uuid), ("in_tree", self.group.in_tree)):
-            if text is not None and not _DASHED.fullmatch(text):
+            if text is not None and not _DASHED.fullmatch(str(text)):
                 raise errors.InvalidQuery(f"{param}: {text!r} is no UUID with its four dashes")
+        if self.name is not None and not is_text(self.name):
+            raise errors.InvalidQuery(f"name: {self.name!r} is no text that could be sent")
 
     @classmethod
     def parse(
@@ -160,12 +172,16 @@ class CandidatesRequest(_Request):
 
     def __post_init__(self) -> None:
         for suffix in self.groups:
-            if suffix and not NAMED.fullmatch(suffix):
+            if suffix != "" and not (is_text(suffix) and NAMED.fullmatch(suffix)):
                 raise errors.InvalidQuery(
                     f"{suffix!r} is no suffix; it is 1 to 64 characters of a-z, A-Z, 0-9, _ and -"
                 )
-        if self.limit is not None and self.limit < 1:
-            raise errors.InvalidQuery(f"limit is {self.limit}; it must be at least 1")
+        if self.limit is not None and not _is_whole(self.limit):
+            raise errors.InvalidQuery(
+                f"limit is {self.limit!r}; it must be a whole number from 1 to {GREATEST}"
+            )
+        _freeze(self, "groups", types.MappingProxyType(dict(self.groups)))
+        _freeze(self, "same_subtree", frozenset(map(frozenset, self.same_subtree)))
         if self.root_required.any_of:
             raise errors.InvalidTrait(
                 f"root_required cannot have any-of groups, but has {self.root_required}"
@@ -186,6 +202,10 @@ class CandidatesRequest(_Request):
         from steelyard.traits import reading  # noqa: PLC0415  (it builds on this module)
 
         return reading.candidates(params, microversion)
+
+    def __hash__(self) -> int:
+        groups, whole = frozenset(self.groups.items()), (self.group_policy, self.limit)
+        return hash((groups, whole, self.root_required, self.same_subtree))
 
     @classmethod
     def from_flavor(cls, flavor: object, image: object = None) -> "CandidatesRequest":
@@ -267,34 +287,52 @@ def _decoded(query_string: str) -> Params:
 def whole_number(text: str) -> int | None:
     """The number that the text reads as, if it is one that Placement could hold."""
     try:
-        return int(text) if len(text.strip()) <= _DIGITS else None
+        return int(text) if len(text.strip().lstrip("0")) <= _DIGITS else None
     except ValueError:
         return None
 
 
-def check_resource(name: str, amount: int) -> None:
-    """Raises InvalidQuery unless so much of the resource class can be asked for."""
-    if not _RESOURCE_CLASS.fullmatch(name):
+def is_text(value: object) -> bool:
+    """Whether it is text that can be encoded."""
+    return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def check_class(name: str) -> None:
+    """Raises InvalidQuery unless this is the name of a resource class."""
+    if not isinstance(name, str) or not _RESOURCE_CLASS.fullmatch(name):
         raise errors.InvalidQuery(
             f"{name!r} is no resource class; it is 1 to 255 characters of A-Z, 0-9 and _"
         )
-    if not isinstance(amount, int) or isinstance(amount, bool) or not 1 <= amount <= GREATEST:
+
+
+def check_resource(name: str, amount: int) -> None:
+    """Raises InvalidQuery unless so much of the resource class can be asked for."""
+    check_class(name)
+    if not _is_whole(amount):
         raise errors.InvalidQuery(
             f"the amount of {name} is {amount!r}; it must be a whole number from 1 to {GREATEST}"
         )
 
 
+def _is_whole(number: object) -> bool:
+    return type(number) is int and 1 <= number <= GREATEST
+
+
 def check_uuid(param: str, text: str) -> None:
     """Raises InvalidQuery unless the text is a UUID, with or without what may decorate one."""
-    bare = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "").lower()
+    bare = str(text).replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "").lower()
     try:
-        if uuid.UUID(text).hex == bare:
+        if uuid.UUID(str(text)).hex == bare:
             return
     except ValueError:
         pass
     raise errors.InvalidQuery(
         f"{param}: {text!r} is no UUID; write one such as 5e08ea53-c4c6-448e-9334-ac4953de3cfa"
     )
+
+
+def _freeze(request: object, field: str, value: object) -> None:
+    object.__setattr__(request, field, value)
 
 
 def _one_of(aggregates: Iterable[str]) -> str:

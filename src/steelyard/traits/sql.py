@@ -11,11 +11,17 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.functions import FunctionElement
-
+from steelyard import errors
 from steelyard.traits.query import TraitQuery
+
+try:
+    import sqlalchemy as sa
+    from sqlalchemy.ext.compiler import compiles
+    from sqlalchemy.sql.functions import FunctionElement
+except ModuleNotFoundError as error:
+    raise errors.MissingExtra(
+        "trait queries in SQL need SQLAlchemy: python3 -m pip install 'steelyard[sql]'"
+    ) from error
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,9 +79,9 @@ def condition(
 class _NotAmong(FunctionElement[bool]):
     """The anti-join: that a value is not among those that a subquery selects.
 
-    Each database has one way of writing it that it plans well. PostgreSQL joins only where it
-    reads NOT EXISTS, and so does MariaDB. SQLite would run that once for each row, but keeps the
-    result of a subquery that does not depend on the row. Neither way is misled by a NULL.
+    PostgreSQL makes it a join only where it reads NOT EXISTS; MariaDB takes that as well. SQLite
+    would run it once for each row, but keeps the result of a subquery that does not depend on the
+    row, as that of NOT IN. Neither is misled by a NULL as it is written here.
 
     It has no type: SQLAlchemy would compare a Boolean to 1 where the database has no booleans, and
     MariaDB no longer sees a join in that.

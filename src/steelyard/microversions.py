@@ -1,10 +1,13 @@
 """What each part of a request needs of Placement, which numbers its abilities."""
 
+import re
 from collections.abc import Iterable
 
 from steelyard import errors
 
 Needs = Iterable[tuple[str, str]]
+
+_MICROVERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 
 # What can be asked of GET /resource_providers, and since when.
 PROVIDERS = {
@@ -37,11 +40,12 @@ LATEST = "1.39"
 
 def number(microversion: str) -> tuple[int, int]:
     """The microversion as numbers, which compare as it does."""
-    major, dot, minor = microversion.partition(".")
-    if not (dot and _is_number(major) and _is_number(minor)):
+    match = _MICROVERSION.fullmatch(LATEST if microversion == "latest" else str(microversion))
+    if match is None:
         raise errors.BadRequest(
-            f"{microversion!r} is no microversion; write one such as {LATEST!r}"
+            f"{microversion!r} is no microversion; write one such as {LATEST!r}, or 'latest'"
         )
+    major, minor = match.groups()
     return int(major), int(minor)
 
 
@@ -65,7 +69,3 @@ def require(microversion: str, base: str, needs: Needs) -> None:
         raise errors.MicroversionTooLow(
             f"with microversion {microversion} this cannot be asked: {'; '.join(missing)}"
         )
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal()
