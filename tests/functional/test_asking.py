@@ -23,9 +23,12 @@ from steelyard.traits import ProvidersRequest
 from steelyard.traits.asking import ask
 
 # What openstacksdk deprecates of itself.
-pytestmark = pytest.mark.filterwarnings("ignore:.*InfluxDB.*")
+pytestmark = pytest.mark.filterwarnings("ignore:.*(InfluxDB|service_type)")
 
-ROOT = {"versions": [{"id": "v1.0", "max_version": "1.39", "min_version": "1.0"}]}
+# What a Placement says of itself.
+VERSION = {"id": "v1.0", "max_version": "1.39", "min_version": "1.0"}
+LINKS = {"status": "CURRENT", "links": [{"rel": "self", "href": ""}]}
+ROOT = {"versions": [VERSION | LINKS]}
 
 
 class Server(http.server.ThreadingHTTPServer):
