@@ -255,7 +255,7 @@ def test_a_query_string_is_canonical_and_can_be_read() -> None:
         (ProvidersRequest, f"resources=VCPU:{'9' * 5000}", "is not understood"),
         (CandidatesRequest, f"resources=VCPU:1&limit={'9' * 5000}", "is no whole number from 1"),
         (ProvidersRequest, "resources=vcpu:1", "'vcpu' is no resource class"),
-        (ProvidersRequest, f"member_of={UUID},{OTHER}", "several are named; write in: in front"),
+        (ProvidersRequest, f"member_of={UUID},{OTHER}", "several are named; write in: before"),
         (ProvidersRequest, "member_of=x", "member_of: 'x' is no UUID; write one such as"),
         (CandidatesRequest, "", "there are no resources"),
         (CandidatesRequest, "required=A", "there are no resources"),

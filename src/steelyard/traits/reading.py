@@ -86,11 +86,11 @@ def _group(params: Params, suffix: str, microversion: str) -> RequestGroup:
             amounts = _resources(value)
     wanted, unwanted = set(), set[str]()
     for value in _values(params, f"member_of{suffix}"):
-        with _naming(f"member_of{suffix}"):
-            if value.startswith(FORBIDDEN):
-                unwanted |= _aggregates(value, len(FORBIDDEN))
-            else:
-                wanted.add(_aggregates(value, 0))
+        name = f"member_of{suffix}"
+        if value.startswith(FORBIDDEN):
+            unwanted |= _aggregates(name, value, len(FORBIDDEN))
+        else:
+            wanted.add(_aggregates(name, value, 0))
     trees = _values(params, f"in_tree{suffix}")
     for tree in trees:
         _checked(tree, 0, tree, functools.partial(check_uuid, f"in_tree{suffix}"))
@@ -116,18 +116,18 @@ def _resources(value: str) -> dict[str, int]:
     return amounts
 
 
-def _aggregates(value: str, start: int) -> frozenset[str]:
+def _aggregates(name: str, value: str, start: int) -> frozenset[str]:
     """Those that are named from there on."""
     if not value.startswith(ANY_OF, start):
         if "," in value:
             raise errors.InvalidQuery.at(
-                value, start, len(value), f"several are named; write {ANY_OF} in front of them"
+                value, start, len(value), f"{name}: several are named; write {ANY_OF} before them"
             )
         parts = [(start, value[start:])]
     else:
         parts = list(_parts(value, start + len(ANY_OF)))
     for at, part in parts:
-        _checked(value, at, part, functools.partial(check_uuid, "member_of"))
+        _checked(value, at, part, functools.partial(check_uuid, name))
     return frozenset(part for _, part in parts)
 
 
