@@ -4,6 +4,10 @@ from typing import Any
 import pytest
 
 from steelyard import cli
+from steelyard.scheduler import Cloud, Host
+from steelyard.scheduler.host_state import host_states
+from steelyard.scheduler.selecting import DescribedProviders
+from steelyard.traits import CandidatesRequest, ProvidersRequest, RequestGroup, TraitQuery
 
 CLOUD = """\
 hosts:
@@ -69,6 +73,41 @@ def test_what_described_hosts_do_not_have(query: Any, cloud: Any) -> None:
         "a described host has no aggregates of Placement's, and no tree",
         "VGPU: a described host has none",
     ]
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (("--resources", "VCPU:5"), "VCPU: 5 wanted at once, the host has 4"),
+        (("--resources", "VCPU:17"), "VCPU: 17 wanted, 16 left"),
+        (("--providers", "--required", "A"), "trait A is required and not there"),
+    ],
+)
+def test_why_a_host_is_not_selected(query: Any, cloud: Any, argv: Any, why: str) -> None:
+    _, found, _ = query(*argv, "--against", cloud)
+    assert found["Rejected"]["plain"] == [why]
+
+
+def test_what_is_asked_of_the_whole(conf: Any) -> None:
+    (state,) = host_states(Cloud({"h": Host("h", 4, 4096, 100, frozenset({"A"}))}))
+    providers = DescribedProviders(conf)
+    group = RequestGroup({"VCPU": 1})
+    apart = {"1": group, "2": group}
+    for request, why in (
+        (CandidatesRequest({"": group}, root_required=TraitQuery.parse("B")), ["root: trait B is"]),
+        (CandidatesRequest(apart, "isolate"), ["groups 1, 2: a described host is one provider"]),
+        (CandidatesRequest(apart, "none"), []),
+        (ProvidersRequest(name="other"), ["its name is not 'other'"]),
+        (ProvidersRequest(name="h"), []),
+        (
+            ProvidersRequest(uuid="5e08ea53-c4c6-448e-9334-ac4953de3cfa"),
+            ["a described host has no"],
+        ),
+        (CandidatesRequest({"1": RequestGroup({"VCPU": 9})}), ["VCPU: 9 wanted at once"]),
+    ):
+        found = list(providers.why_not(request, state))
+        assert len(found) == len(why)
+        assert all(each.startswith(start) for each, start in zip(found, why, strict=True))
 
 
 def test_people_read_reasons_by_the_line(cloud: Any, capsys: Any) -> None:

@@ -45,7 +45,9 @@ class Query(Showing):
             help="a UUID, in:UUID,UUID, or the same with ! in front; may be repeated",
         )
         parser.add_argument("--in-tree", metavar="UUID", help="a provider of the tree")
-        parser.add_argument("--limit", metavar="N", help="how many candidates at most")
+        parser.add_argument(
+            "--limit", metavar="N", help="how many candidates at most; not for --against"
+        )
         parser.add_argument(
             "--providers", action="store_true", help="ask for providers, not for candidates"
         )

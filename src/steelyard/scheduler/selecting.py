@@ -4,21 +4,20 @@ from collections.abc import Iterator
 
 from oslo_config import cfg
 
-from steelyard import conf as options
+from steelyard.filters.capacity import Capacity
 from steelyard.scheduler.host_state import HostState
 from steelyard.traits import CandidatesRequest, ProvidersRequest, RequestGroup
 
 
 class DescribedProviders:
-    """Says of hosts whether a request selects them, and if not why."""
+    """Says of hosts whether a request selects them, and if not why.
+
+    As Nova's drivers report it, one group of a request can have at most what a host has in all,
+    and all groups together what is left of it after overcommitment.
+    """
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
-        group = options.register(conf)
-        self._ratios = {
-            "VCPU": group.cpu_allocation_ratio,
-            "MEMORY_MB": group.ram_allocation_ratio,
-            "DISK_GB": group.disk_allocation_ratio,
-        }
+        self._capacity = Capacity(conf)
 
     def why_not(
         self, request: ProvidersRequest | CandidatesRequest, state: HostState
@@ -32,27 +31,22 @@ class DescribedProviders:
             if group.member_of or group.not_member_of or group.in_tree:
                 yield f"{of}a described host has no aggregates of Placement's, and no tree"
         yield from self._shortages(groups, state)
-        if isinstance(request, CandidatesRequest):
-            yield from _of_the_whole(request, state)
+        yield from _of_the_whole(request, state)
 
     def _shortages(self, groups: dict[str, RequestGroup], state: HostState) -> Iterator[str]:
-        wanted: dict[str, int] = {}
+        wanted: dict[str, list[int]] = {}
         for group in groups.values():
             for name, amount in group.resources.items():
-                wanted[name] = wanted.get(name, 0) + amount
-        left = self._left(state)
-        for name, amount in sorted(wanted.items()):
-            if name not in left:
+                wanted.setdefault(name, []).append(amount)
+        supplies = dict(self._capacity.of(state))
+        for name, amounts in sorted(wanted.items()):
+            supply = supplies.get(name)
+            if supply is None:
                 yield f"{name}: a described host has none"
-            elif amount > left[name]:
-                yield f"{name}: {amount} wanted, {max(left[name], 0):.10g} left"
-
-    def _left(self, state: HostState) -> dict[str, float]:
-        return {
-            "VCPU": state.vcpus_total * self._ratios["VCPU"] - state.vcpus_used,
-            "MEMORY_MB": state.ram_mb_total * self._ratios["MEMORY_MB"] - state.ram_mb_used,
-            "DISK_GB": state.disk_gb_total * self._ratios["DISK_GB"] - state.disk_gb_used,
-        }
+            elif sum(amounts) > supply.left:
+                yield f"{name}: {sum(amounts)} wanted, {max(supply.left, 0):.10g} left"
+            elif max(amounts) > supply.total:
+                yield f"{name}: {max(amounts)} wanted at once, the host has {supply.total:.10g}"
 
 
 def _groups(request: ProvidersRequest | CandidatesRequest) -> dict[str, RequestGroup]:
@@ -61,7 +55,13 @@ def _groups(request: ProvidersRequest | CandidatesRequest) -> dict[str, RequestG
     return dict(request.groups)
 
 
-def _of_the_whole(request: CandidatesRequest, state: HostState) -> Iterator[str]:
+def _of_the_whole(request: ProvidersRequest | CandidatesRequest, state: HostState) -> Iterator[str]:
+    if isinstance(request, ProvidersRequest):
+        if request.name not in (None, state.host):
+            yield f"its name is not {request.name!r}"
+        if request.uuid is not None:
+            yield "a described host has no UUID"
+        return
     yield from (f"root: {what}" for what in request.root_required.unmet(state.traits))
     apart = [suffix for suffix in request.groups if suffix]
     if request.group_policy == "isolate" and len(apart) > 1:
