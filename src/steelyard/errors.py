@@ -53,6 +53,14 @@ class InvalidTrait(InvalidQuery):
     """A trait, or a query for traits, is malformed or contradicts itself."""
 
 
+class InvalidConsumerType(BadRequest):
+    """The name of a consumer type is malformed."""
+
+
+class InvalidAllocations(BadRequest):
+    """The body of a request that writes allocations is malformed; the message names the place."""
+
+
 class MicroversionTooLow(BadRequest):
     """A request cannot be expressed in the microversion that it is to be sent with."""
 

@@ -1,0 +1,32 @@
+"""What is allocated to consumers."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from steelyard.consumers.model import text
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.create_table(
+        "allocations",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column(
+            "consumer_id",
+            sa.Integer,
+            sa.ForeignKey("consumers.id", name="fk_allocations_consumer", ondelete="CASCADE"),
+            nullable=False,
+        ),
+        sa.Column("resource_provider", text(36), nullable=False),
+        sa.Column("resource_class", text(255), nullable=False),
+        sa.Column("used", sa.Integer, nullable=False),
+        sa.UniqueConstraint(
+            "consumer_id", "resource_provider", "resource_class", name="uniq_allocations0all"
+        ),
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("allocations")

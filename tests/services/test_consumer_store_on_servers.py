@@ -1,0 +1,60 @@
+"""The store of consumers on PostgreSQL and MariaDB."""
+
+import concurrent.futures
+from collections.abc import Iterator
+from typing import Any
+
+import consumer_stores
+import pytest
+import sqlalchemy as sa
+from consumer_stores import C1, C2, C3, body
+from services import databases
+
+from steelyard.consumers import ConsumerStore
+from steelyard.errors import Conflict
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def engine(request: Any) -> Iterator[sa.Engine]:
+    with databases.own_database(databases.needed(request.param)) as engine:
+        yield engine
+
+
+@pytest.mark.parametrize("check", consumer_stores.WRITES)
+def test_what_is_written(engine: sa.Engine, check: Any) -> None:
+    store = ConsumerStore(engine)
+    store.upgrade()
+    check(store)
+
+
+@pytest.mark.parametrize("check", consumer_stores.SCHEMAS)
+def test_the_schema(engine: sa.Engine, check: Any) -> None:
+    check(engine)
+
+
+def test_no_update_is_lost(engine: sa.Engine) -> None:
+    """Everybody adds to the same consumers, in whatever order, until it has succeeded."""
+    store = ConsumerStore(engine)
+    store.upgrade()
+    store.post_allocations({consumer: body(p1={"VCPU": 1}) for consumer in (C1, C2, C3)})
+
+    def add(number: int) -> None:
+        names = [C1, C2, C3] if number % 2 else [C3, C2, C1]
+        while True:
+            wanted = {name: store.get_allocations(name) for name in names}
+            for said in wanted.values():
+                (provider,) = said["allocations"].values()
+                provider["resources"]["VCPU"] += 1
+                said["consumer_type"] = f"TYPE_{number}"
+            try:
+                return store.post_allocations(wanted)
+            except Conflict:
+                continue
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        list(pool.map(add, range(12)))
+    for consumer in (C1, C2, C3):
+        found = store.get_allocations(consumer)
+        assert found["consumer_generation"] == 13
+        (provider,) = found["allocations"].values()
+        assert provider["resources"] == {"VCPU": 13}
