@@ -74,6 +74,12 @@ def check_usages(store: ConsumerStore) -> None:
     assert store.usages("p", consumer_type="all") == {"usages": {"all": everything}}
     for nobody in (("q",), ("p", "nobody"), ("p", None, "NOBODY"), ("q", None, "all")):
         assert store.usages(*nobody) == {"usages": {}}
+    assert [store.count("p"), store.count("p", "other"), store.count("p", None, "UNKNOWN")] == [
+        3,
+        1,
+        1,
+    ]
+    assert store.count("q") == 0
     with pytest.raises(BadRequest, match="'instance' is no consumer type"):
         store.usages("p", consumer_type="instance")
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steelyard.consumers import ConsumerStore
-from steelyard.errors import SteelyardError
+from steelyard.consumers import ConsumerStore, PlacementConsumers
+from steelyard.errors import Conflict, InvalidAllocations, InvalidConsumerType, SteelyardError
 
 PROVIDERS = [f"10000000-0000-4000-8000-00000000000{n}" for n in (1, 2)]
 LATEST = placements.at("1.39")
@@ -176,6 +176,73 @@ def test_writing_nothing_for_a_consumer_that_is_not_there(
         204,
         204,
     ]
+
+
+def write(consumer: str, generation: int | None, kind: str, project: str, **amounts: int) -> Any:
+    return {
+        consumer: {
+            "allocations": {PROVIDERS[0]: {"resources": amounts}},
+            "project_id": project,
+            "user_id": "u",
+            "consumer_generation": generation,
+            "consumer_type": kind,
+        }
+    }
+
+
+def test_the_client_says_what_the_store_says(placement: Any, store: ConsumerStore) -> None:
+    one, other = (f"4fffffff-0000-4000-8000-00000000000{n}" for n in (1, 2))
+    project = "of the client"
+    client = PlacementConsumers(placement)
+    for model in (client, store):
+        said = write(one, None, "INSTANCE", project, VCPU=2)
+        model.post_allocations(said | write(other, None, "MIGRATION", project, VCPU=3))
+        found = model.get_allocations(one)
+        assert (found["consumer_generation"], found["consumer_type"]) == (1, "INSTANCE")
+        model.put_allocations(one, found)
+        with pytest.raises(Conflict):
+            model.put_allocations(one, found)
+        with pytest.raises(InvalidAllocations):
+            model.put_allocations(one, {**found, "consumer_type": "instance"})
+    for asked in ((), ("u",), ("u", "all"), (None, "INSTANCE"), (None, "UNKNOWN"), ("v", None)):
+        assert client.usages(project, *asked) == store.usages(project, *asked)
+    assert client.count(project) == store.count(project) == 2
+    assert client.count(project, "u", "INSTANCE") == 1
+    with pytest.raises(InvalidConsumerType, match="UNKNOWN cannot be written to Placement"):
+        client.post_allocations(write(one, 2, "UNKNOWN", project, VCPU=1))
+    with pytest.raises(InvalidConsumerType, match="'instance' is no consumer type"):
+        client.usages(project, None, "instance")
+
+
+def test_what_has_no_type_and_what_is_called_unknown_are_one(placement: Any, caplog: Any) -> None:
+    untyped, called = (f"5fffffff-0000-4000-8000-00000000000{n}" for n in (1, 2))
+    project = "of nobody knows whom"
+    old = write(untyped, None, "", project, VCPU=2)
+    del old[untyped]["consumer_type"]
+    assert placement.post("/allocations", json=old, headers=placements.at("1.37")).ok
+    client = PlacementConsumers(placement)
+    assert client.get_allocations(untyped)["consumer_type"] == "UNKNOWN"
+    one = {"consumer_count": 1, "VCPU": 2}
+    assert client.usages(project) == {"usages": {"UNKNOWN": one}}
+    stored = write(called, None, "UNKNOWN", project, VCPU=5)
+    assert placement.post("/allocations", json=stored, headers=LATEST).ok
+    both = {"usages": {"UNKNOWN": {"consumer_count": 2, "VCPU": 7}}}
+    with caplog.at_level("WARNING"):
+        assert client.usages(project) == client.usages(project, None, "UNKNOWN") == both
+    assert "Somebody has stored consumers with the type UNKNOWN" in caplog.text
+
+
+def test_the_client_reshapes(placement: Any, monkeypatch: Any) -> None:
+    monkeypatch.setitem(placement.additional_headers, "X-Roles", "admin,service")
+    consumer = "6fffffff-0000-4000-8000-000000000001"
+    client = PlacementConsumers(placement)
+    client.post_allocations(write(consumer, None, "INSTANCE", "of the reshaper", VCPU=2))
+    url = f"/resource_providers/{PROVIDERS[1]}/inventories"
+    there = placement.get(url, headers=LATEST).json()
+    moved = write(consumer, 1, "MIGRATION", "of the reshaper", VCPU=3)
+    client.reshape({"inventories": {PROVIDERS[1]: there}, "allocations": moved})
+    found = client.get_allocations(consumer)
+    assert (found["consumer_type"], found["consumer_generation"]) == ("MIGRATION", 2)
 
 
 def test_the_examples_were_worth_it() -> None:

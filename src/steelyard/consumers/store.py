@@ -9,6 +9,7 @@ from steelyard.consumers import bodies, model
 from steelyard.consumers.bodies import Write
 from steelyard.consumers.model import allocations, consumer_types, consumers
 from steelyard.consumers.names import ALL, ConsumerType
+from steelyard.consumers.usages import COUNT, added, count_of
 
 try:
     import alembic.command
@@ -83,8 +84,12 @@ class ConsumerStore:
             lambda connection: _usages(connection, project_id, user_id, only)
         )
         if consumer_type == ALL:
-            used = {ALL: _summed(used.values())} if used else {}
+            used = {ALL: added(used.values())} if used else {}
         return {"usages": used}
+
+    def count(self, project_id: str, user_id: str | None = None, consumer_type: str = ALL) -> int:
+        """How many consumers of the type a project, or a user of it, has."""
+        return count_of(self.usages(project_id, user_id, consumer_type))
 
     def _write(self, writes: Sequence[Write]) -> None:
         # In one order, whoever writes: two transactions that wait for each other cannot be.
@@ -297,13 +302,5 @@ def _usages(
         statement = statement.where(consumer_types.c.name == only.name)
     used: dict[str, dict[str, int]] = {}
     for name, count, resource_class, amount in connection.execute(statement):
-        used.setdefault(name, {"consumer_count": count})[resource_class] = int(amount)
+        used.setdefault(name, {COUNT: count})[resource_class] = int(amount)
     return used
-
-
-def _summed(groups: Iterable[dict[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for group in groups:
-        for name, amount in group.items():
-            total[name] = total.get(name, 0) + amount
-    return total
