@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from consumer_stores import C1, body
 
 from steelyard.consumers import ConsumerStore
-from steelyard.errors import Conflict
+from steelyard.errors import Conflict, ServiceError
 
 
 @pytest.fixture
@@ -32,6 +32,11 @@ def test_what_is_written(store: ConsumerStore, check: Any) -> None:
 @pytest.mark.parametrize("check", consumer_stores.SCHEMAS)
 def test_the_schema(url: str, check: Any) -> None:
     check(sa.create_engine(url))
+
+
+def test_a_database_without_the_tables_says_so(url: str) -> None:
+    with pytest.raises(ServiceError, match="the database cannot do it: no such table"):
+        ConsumerStore(url).usages("p")
 
 
 def test_of_many_at_once_one_writes(store: ConsumerStore) -> None:

@@ -54,6 +54,16 @@ class Rules(_Column):
         return dict(self._value)
 
 
+class Amounts(_Column):
+    """How much of each resource class."""
+
+    def human_readable(self) -> str:
+        return ", ".join(f"{amount} {name}" for name, amount in self._value.items())
+
+    def machine_readable(self) -> Any:
+        return dict(self._value)
+
+
 class Weights(_Column):
     def human_readable(self) -> str:
         return _weights(self._value)

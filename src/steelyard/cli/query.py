@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from steelyard import errors
-from steelyard.cli import clouds
+from steelyard.cli import clouds, os_clouds
 from steelyard.cli.app import Showing
 from steelyard.cli.columns import Names, Reasons
-from steelyard.placement import Placement
 from steelyard.scheduler import Cloud, FilterScheduler
 from steelyard.scheduler.host_state import host_states
 from steelyard.scheduler.selecting import DescribedProviders
@@ -73,7 +72,7 @@ class Query(Showing):
         if parsed_args.against is not None:
             row += self._against(request, clouds.read(parsed_args.against))
         if parsed_args.os_cloud is not None:
-            answer = asking.ask(_placement(parsed_args.os_cloud), request)
+            answer = asking.ask(os_clouds.placement(parsed_args.os_cloud), request)
             row.append(Names(sorted(_providers(answer))))
         return row
 
@@ -114,22 +113,6 @@ def _params(parsed_args: argparse.Namespace) -> Iterator[tuple[str, str]]:
         given = getattr(parsed_args, name)
         for value in given if isinstance(given, list) else [] if given is None else [given]:
             yield name, value
-
-
-def _placement(cloud: str) -> Placement:
-    try:
-        import openstack  # noqa: PLC0415  (an extra)
-        from keystoneauth1 import exceptions  # noqa: PLC0415  (as above)
-    except ModuleNotFoundError:
-        raise errors.MissingExtra(
-            "asking a cloud needs openstacksdk: python3 -m pip install 'steelyard[placement]'"
-        ) from None
-    try:
-        return Placement(openstack.connect(cloud=cloud).placement)
-    except openstack.exceptions.SDKException as error:
-        raise errors.BadRequest(f"--os-cloud {cloud}: {error}") from error
-    except exceptions.ClientException as error:
-        raise errors.ServiceError(f"--os-cloud {cloud}: {error}") from error
 
 
 def _providers(answer: Any) -> set[str]:

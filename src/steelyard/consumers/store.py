@@ -1,7 +1,8 @@
 """Consumers and what is allocated to them, in a database of one's own."""
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from steelyard import errors
@@ -14,6 +15,8 @@ from steelyard.consumers.usages import COUNT, added, count_of
 try:
     import alembic.command
     import alembic.config
+    import alembic.runtime.migration
+    import alembic.script
     import sqlalchemy as sa
     from sqlalchemy.dialects import mysql, postgresql, sqlite
 except ModuleNotFoundError as error:
@@ -51,12 +54,27 @@ class ConsumerStore:
 
     def upgrade(self, revision: str = "head") -> None:
         """Brings the tables to the revision; refuses a database that a Placement lives in."""
-        self._refuse_a_placement()
+        with _telling():
+            self._refuse_a_placement()
         self._migrate(alembic.command.upgrade, revision)
 
     def downgrade(self, revision: str) -> None:
         """Takes the tables back to the revision."""
         self._migrate(alembic.command.downgrade, revision)
+
+    def current(self) -> str | None:
+        """The revision of the tables; None where there are none."""
+        with _telling(), self._engine.connect() as connection:
+            context = alembic.runtime.migration.MigrationContext.configure(
+                connection, opts={"version_table": model.VERSION_TABLE}
+            )
+            return context.get_current_revision()
+
+    def history(self) -> list[tuple[str, str]]:
+        """Each revision, from the first on, with what it does."""
+        scripts = alembic.script.ScriptDirectory.from_config(_config())
+        found = [(script.revision, script.doc) for script in scripts.walk_revisions()]
+        return found[::-1]
 
     def put_allocations(self, consumer: str, body: object) -> None:
         """What ``PUT /allocations/{consumer}`` does."""
@@ -105,22 +123,18 @@ class ConsumerStore:
     def _in_a_transaction(self, work: Callable[[sa.Connection], AnswerT]) -> AnswerT:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                with self._transactions.begin() as connection:
+                with _telling(), self._transactions.begin() as connection:
                     return work(connection)
-            except sa.exc.DBAPIError as error:
-                if not _passing(error):
-                    raise
+            except _GivenUp as error:
                 failure = error
                 time.sleep(0.01 * 2**attempt)
         raise errors.ServiceError(
-            f"the database has given up the transaction {_ATTEMPTS} times: {failure.orig}"
+            f"the database has given up the transaction {_ATTEMPTS} times: {failure}"
         ) from failure
 
     def _migrate(self, command: Callable[..., None], revision: str) -> None:
-        config = alembic.config.Config()
-        config.set_main_option("script_location", _MIGRATIONS)
-        config.set_main_option("path_separator", "os")
-        with self._engine.connect() as connection:
+        config = _config()
+        with _telling(), self._engine.connect() as connection:
             config.attributes["connection"] = connection
             command(config, revision)
             connection.commit()
@@ -137,8 +151,25 @@ class ConsumerStore:
             )
 
 
+def _config() -> alembic.config.Config:
+    config = alembic.config.Config()
+    config.set_main_option("script_location", _MIGRATIONS)
+    config.set_main_option("path_separator", "os")
+    return config
+
+
 def _engine(url: str | sa.URL) -> sa.Engine:
-    engine = sa.create_engine(url)
+    try:
+        engine = sa.create_engine(url)
+    except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError) as error:
+        raise errors.BadRequest(
+            f"{str(url)!r:.200} is no URL of a database; write one such as sqlite:///consumers.db"
+        ) from error
+    except ModuleNotFoundError as error:
+        raise errors.MissingExtra(
+            f"the driver {error.name} is missing: python3 -m pip install 'steelyard[postgresql]', "
+            f"or 'steelyard[mysql]'"
+        ) from error
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _prepare_sqlite)
         # Who is going to write says so at once, and waits; sqlite3 would notice it too late.
@@ -150,6 +181,22 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     for pragma in ("foreign_keys = ON", "journal_mode = WAL", "busy_timeout = 10000"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+class _GivenUp(errors.ServiceError):
+    """The database has given up a transaction, and may not the next time."""
+
+
+@contextlib.contextmanager
+def _telling() -> Iterator[None]:
+    """Makes our errors of what a database says: that it is not there, that it lacks the tables."""
+    try:
+        yield
+    except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
+        if _passing(error):
+            raise _GivenUp(str(error.orig)) from error
+        said = " ".join(str(error.orig).split())
+        raise errors.ServiceError(f"the database cannot do it: {said}") from error
 
 
 def _passing(error: sa.exc.DBAPIError) -> bool:
