@@ -1,14 +1,17 @@
 """steelyard usage, and what commands on a store of consumers have in common"""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from steelyard import errors
+# Its store and its client need extras, which the other commands do without: named where used.
+from steelyard import consumers, errors
 from steelyard.cli import os_clouds
 from steelyard.cli.app import Action, Listing
 from steelyard.cli.columns import Amounts
-from steelyard.consumers import ConsumerStore, PlacementConsumers
 from steelyard.consumers.usages import COUNT
+
+if TYPE_CHECKING:
+    from steelyard.consumers import ConsumerStore, PlacementConsumers
 
 _URL = "of SQLAlchemy's, such as sqlite:////var/lib/consumers.db or postgresql+psycopg://host/db"
 
@@ -21,8 +24,8 @@ class AtUrl(Action):
         parser.add_argument("--url", required=True, help=f"the database, as a URL {_URL}")
         return parser
 
-    def store(self, parsed_args: argparse.Namespace) -> ConsumerStore:
-        return ConsumerStore(parsed_args.url)
+    def store(self, parsed_args: argparse.Namespace) -> "ConsumerStore":
+        return consumers.ConsumerStore(parsed_args.url)
 
 
 class Usage(Listing):
@@ -51,10 +54,10 @@ class Usage(Listing):
         ]
 
 
-def _model(parsed_args: argparse.Namespace) -> ConsumerStore | PlacementConsumers:
+def _model(parsed_args: argparse.Namespace) -> "ConsumerStore | PlacementConsumers":
     if parsed_args.url is None:
-        return PlacementConsumers(os_clouds.placement(parsed_args.os_cloud))
-    store = ConsumerStore(parsed_args.url)
+        return consumers.PlacementConsumers(os_clouds.placement(parsed_args.os_cloud))
+    store = consumers.ConsumerStore(parsed_args.url)
     if store.current() is None:
         raise errors.NotFound(
             "there is no store of consumers; create one with steelyard db upgrade"
