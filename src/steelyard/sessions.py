@@ -1,0 +1,59 @@
+"""Services that are asked over HTTP, through a session of keystoneauth's."""
+
+from typing import Any
+
+from steelyard import errors
+
+
+class Service:
+    """What is asked; ``name`` says what it is, and ``extra`` brings what asking it needs.
+
+    ``session`` is a keystoneauth1 session, or an adapter that knows the endpoint already.
+    """
+
+    def __init__(self, name: str, extra: str, session: Any, **endpoint_filter: Any) -> None:
+        self._name = name
+        adapter, exceptions = _keystoneauth(name, extra)
+        if not callable(getattr(session, "request", None)):
+            raise errors.BadRequest(
+                f"{session!r:.200} is no session of keystoneauth1; to ask {name}, make one"
+            )
+        if not isinstance(session, adapter.Adapter):
+            session = adapter.Adapter(session, **endpoint_filter)
+        self._adapter = session
+        self._failures = exceptions.ClientException
+
+    def ask(self, method: str, url: str, body: Any = None, **more: Any) -> Any:
+        """The answer, whatever its status; NoAccess if there is none."""
+        if body is not None:
+            more["json"] = body
+        try:
+            return self._adapter.request(url, method, raise_exc=False, **more)
+        except self._failures as error:
+            raise errors.NoAccess(f"asking {self._name} has failed: {error}") from error
+
+    def content(self, answer: Any) -> Any:
+        """What the answer says, read as JSON."""
+        try:
+            return answer.json()
+        except ValueError:
+            raise self.stranger(f"does not answer with JSON, but {text(answer):.200}") from None
+
+    def stranger(self, what: str) -> errors.ServiceError:
+        """The error for an answer that such a service would not give."""
+        return errors.ServiceError(f"what is asked {what}; is this {self._name}?")
+
+
+def text(answer: Any) -> str:
+    """The text of an answer, on one line."""
+    return " ".join(str(answer.text).split())
+
+
+def _keystoneauth(name: str, extra: str) -> tuple[Any, Any]:
+    try:
+        from keystoneauth1 import adapter, exceptions  # noqa: PLC0415  (an extra)
+    except ModuleNotFoundError:
+        raise errors.MissingExtra(
+            f"asking {name} needs keystoneauth1: python3 -m pip install 'steelyard[{extra}]'"
+        ) from None
+    return adapter, exceptions

@@ -1,0 +1,52 @@
+"""What a backend of tags does. Others are found in the entry point group steelyard.tag_backends."""
+
+import abc
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+
+
+class JobStatus(enum.StrEnum):
+    """How far a job is."""
+
+    RUNNING = "running"
+    """Waiting its turn, or being done."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    LOST = "lost"
+    """The backend knows nothing of it, and will say no more."""
+
+
+class TagBackend(abc.ABC):
+    """Takes encoded tags, and nothing but ASCII; what it is asked for it does later, as a job.
+
+    Whatever it is asked, a backend that says no raises BackendRefused: nothing has happened.
+    OutcomeUnknown says that it may have.
+
+    It is made with the configuration, reads its options once, and opens nothing: workers are
+    forked after that.
+    """
+
+    @abc.abstractmethod
+    def create(self, instance: str, tags: Sequence[str]) -> int:
+        """Has an instance created, with these tags; the number of the job."""
+
+    @abc.abstractmethod
+    def add(self, instance: str, tags: Sequence[str]) -> int:
+        """Has tags added, all or none; those that are there already are no fault."""
+
+    @abc.abstractmethod
+    def delete(self, instance: str, tags: Sequence[str]) -> int:
+        """Has tags deleted, all or none: if one is not there, the job fails."""
+
+    @abc.abstractmethod
+    def job(self, number: int) -> JobStatus:
+        """How far the job is."""
+
+    @abc.abstractmethod
+    def tags(self, instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
+        """The tags of each of the instances, of which those that are not there are left out."""
+
+    def batches(self, instance: str, tags: Sequence[str]) -> list[Sequence[str]]:
+        """The tags as they go into jobs, where not all of them go into one."""
+        return [tags]

@@ -1,0 +1,132 @@
+"""The service of tags as the configuration describes it."""
+
+import contextlib
+import glob
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_config import cfg
+
+from steelyard import conf as options
+from steelyard import errors, plugins
+from steelyard.tags.backends.base import TagBackend
+from steelyard.tags.backends.memory import MemoryBackend
+from steelyard.tags.codec import encode
+from steelyard.tags.names import Clashes, Prefixes
+from steelyard.tags.service import TagService
+from steelyard.tags.states import State, Status
+from steelyard.tags.store import TagStore
+
+
+def service(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagService:
+    """The service, over the database at the URL or the one that is configured."""
+    group = options.register_tags(conf)
+    with _naming("user_prefix and system_prefix"):
+        prefixes = Prefixes(group.user_prefix, group.system_prefix)
+    with _naming("incompatible"):
+        clashes = Clashes.parse(group.incompatible)
+    tables = store(conf, url)
+    name = group.backend
+    backend: TagBackend = plugins.load(plugins.TAG_BACKENDS, [name], conf)[name]
+    if isinstance(backend, MemoryBackend):
+        states = {instance.name: tables.state(instance.id) for instance in tables.instances()}
+        there = {name: _there(state) for name, state in states.items()}
+        backend.adopt(there, _last(list(states.values())))
+    return TagService(tables, backend, prefixes, clashes)
+
+
+def store(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagStore:
+    """The store alone, in the database at the URL or in the one that is configured."""
+    return TagStore(_url(conf, options.register_tags(conf).connection, url))
+
+
+@contextlib.contextmanager
+def _naming(option: str) -> Iterator[None]:
+    """Says of what is wrong where it stands."""
+    try:
+        yield
+    except errors.BadRequest as error:
+        raise errors.BadRequest(f"{option} in [{options.TAGS_GROUP}]: {error}") from error
+
+
+def _url(conf: cfg.ConfigOpts | None, configured: str | None, given: str | None) -> sa.URL:
+    if given is not None:
+        if _has_password(_parsed(given)):
+            raise errors.BadRequest(
+                "a password on the command line can be read by everybody on this machine: put the "
+                f"URL into a file, as connection in [{options.TAGS_GROUP}]"
+            )
+        return _parsed(given)
+    if configured is None:
+        raise errors.BadRequest(
+            f"no database is named: set connection in [{options.TAGS_GROUP}] of a configuration "
+            f"file"
+        )
+    url = _parsed(configured)
+    if _has_password(url):
+        check_permissions(_files_with_connection(cfg.CONF if conf is None else conf))
+    return url
+
+
+def _parsed(text: str) -> sa.URL:
+    """The URL; what is none is not repeated, for there may be a password in it."""
+    try:
+        return sa.make_url(text)
+    except (sa.exc.ArgumentError, ValueError):  # the latter about the port
+        raise errors.BadRequest(
+            f"connection in [{options.TAGS_GROUP}], or what is given in its place, is no URL of a "
+            f"database; write one such as sqlite:////var/lib/steelyard/tags.db, with %40, %2F and "
+            f"%3A for @, / and : in a password"
+        ) from None
+
+
+def _has_password(url: sa.URL) -> bool:
+    return url.password is not None or any("pass" in key.lower() for key in url.query)
+
+
+def _files_with_connection(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """The files that set the option, whichever of them counts in the end."""
+    paths = [*(getattr(conf, "config_file", None) or ()), *_files_in(conf)]
+    for path in map(os.path.expanduser, paths):
+        sections: dict[str, dict[str, Any]] = {}
+        cfg.ConfigParser(path, sections).parse()
+        if any(
+            name.lower() == options.TAGS_GROUP and "connection" in said
+            for name, said in sections.items()
+        ):
+            yield path
+
+
+def _files_in(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Those in directories of configuration."""
+    for directory in dict.fromkeys([*conf.config_dirs, *(getattr(conf, "config_dir", None) or ())]):
+        yield from sorted(glob.glob(os.path.join(os.path.expanduser(directory), "*.conf")))
+
+
+def check_permissions(paths: Iterable[str]) -> None:
+    """Raises BadRequest if a file that has credentials can be read by everybody."""
+    for path in paths:
+        if os.stat(path).st_mode & (stat.S_IROTH | stat.S_IWOTH):
+            raise errors.BadRequest(
+                f"{path} has credentials in it, and everybody can read or change it: chmod o-rw "
+                f"{path}"
+            )
+
+
+def _there(state: State) -> list[str]:
+    """What a backend that is new would have, if it were not."""
+    return [
+        encode(name, prefix)
+        for (prefix, name), status in state.tags.items()
+        if status is Status.ACTIVE
+    ]
+
+
+def _last(states: Sequence[State]) -> int:
+    """The greatest number of a job that is known: what comes now must be later."""
+    marked = (mark.job for state in states for mark in state.marks.values())
+    under_way = (each.job or 0 for state in states for each in state.operations)
+    return max((*marked, *under_way), default=0)

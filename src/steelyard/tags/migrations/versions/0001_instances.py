@@ -1,0 +1,27 @@
+"""Instances: what servers are called here and at the backend."""
+
+import sqlalchemy as sa
+
+from steelyard import schema_changes
+from steelyard.stores import Text
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    schema_changes.create_table(
+        "tag_instances",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("id", Text(64), nullable=False),
+        sa.Column("name", Text(255), nullable=False),
+        sa.Column("project", Text(255), nullable=False),
+        sa.Column("user", Text(255), nullable=False),
+        sa.Column("generation", sa.Integer, nullable=False, server_default="0"),
+        sa.UniqueConstraint("id", name="uniq_tag_instances0id"),
+        sa.UniqueConstraint("name", name="uniq_tag_instances0name"),
+    )
+
+
+def downgrade() -> None:
+    schema_changes.drop_table("tag_instances")

@@ -1,0 +1,278 @@
+"""What can be done with the tags of an instance, by users and by the system itself.
+
+Each operation writes what it is about to do, then asks the backend, then writes down the number of
+the job. No lock is held while the backend is asked. What becomes of the job is told later.
+"""
+
+import dataclasses
+import functools
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+
+from oslo_log import log as logging
+
+from steelyard import errors
+from steelyard.tags import states
+from steelyard.tags.backends.base import JobStatus, TagBackend
+from steelyard.tags.codec import encode
+from steelyard.tags.names import (
+    DEFAULT_PREFIXES,
+    MOST,
+    NO_CLASHES,
+    Clashes,
+    Owner,
+    Prefixes,
+    check_name,
+)
+from steelyard.tags.states import Change, Instance, Kind, Operation, Outcome, Rules, State, Status
+from steelyard.tags.store import TagStore
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and whose tags are meant. Nothing a user says makes the owner the system."""
+
+    project: str
+    user: str
+    owner: Owner = Owner.USER
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Operator:
+    """Who may ask about the instances of every project."""
+
+    owner: Owner = Owner.SYSTEM
+
+
+Asking = Caller | Operator
+
+
+class TagService:
+    """The operations on tags, over a store and a backend."""
+
+    def __init__(
+        self,
+        store: TagStore,
+        backend: TagBackend,
+        prefixes: Prefixes = DEFAULT_PREFIXES,
+        clashes: Clashes = NO_CLASHES,
+    ) -> None:
+        self.store = store
+        self.backend = backend
+        self.prefixes = prefixes
+        self._clashes = clashes
+
+    def create(
+        self, asking: Caller, name: str, tags: Iterable[str] = (), server: str | None = None
+    ) -> Instance:
+        """Has the backend create an instance with these tags, and keeps it."""
+        instance = Instance(server or str(uuid.uuid4()), name, asking.project, asking.user)
+        rules = self._rules(asking)
+        names = states.adding(State(), rules, tags)
+        operation = self._operation(Kind.CREATE, rules, names)
+        self.store.register(instance, states.beginning(operation))
+        try:
+            self._submit(instance.name, operation)
+        except errors.BackendRefused:
+            self._undo(instance.id, [operation])
+            raise
+        return instance
+
+    def register(self, instance: Instance) -> None:
+        """Keeps an instance that the backend has already."""
+        self.store.register(instance)
+
+    def tags(self, asking: Asking, server: str) -> dict[str, Status]:
+        """The owner's tags on the server, with what is known of each."""
+        instance = self._instance(asking, server)
+        return self.store.state(server, being=instance).of(self._rules(asking).prefix)
+
+    def status(self, asking: Asking, server: str, name: str) -> Status:
+        """What is known of one tag; NotFound if it is not there."""
+        there = self.tags(asking, server)
+        if name not in there:
+            check_name(name)
+            raise errors.NotFound(f"there is no tag {name!r}")
+        return there[name]
+
+    def add(self, asking: Asking, server: str, name: str) -> bool:
+        """Adds a tag; False if it is there already."""
+        rules = self._rules(asking)
+        return bool(
+            self._change(
+                asking,
+                server,
+                lambda state: self._begun(rules, states.adding(state, rules, [name]), ()),
+            )
+        )
+
+    def delete(self, asking: Asking, server: str, name: str) -> None:
+        """Deletes a tag."""
+        rules = self._rules(asking)
+
+        def begin(state: State) -> list[Operation]:
+            states.deleting(state, rules, name)
+            return self._begun(rules, (), (name,))
+
+        self._change(asking, server, begin)
+
+    def replace(self, asking: Asking, server: str, names: Iterable[str]) -> dict[str, Status]:
+        """Has the owner's tags be these, beside those that are still being added."""
+        rules = self._rules(asking)
+        wanted = list(names)
+        self._change(
+            asking,
+            server,
+            lambda state: self._begun(rules, *states.replacing(state, rules, wanted)),
+        )
+        return self.tags(asking, server)
+
+    def clear(self, asking: Asking, server: str) -> None:
+        """Deletes all of the owner's tags, beside those that are still being added."""
+        rules = self._rules(asking)
+        self._change(
+            asking, server, lambda state: self._begun(rules, (), states.clearing(state, rules))
+        )
+
+    def settle(self, outcome: Outcome) -> None:
+        """Writes what a job has done, whenever and however often one is told of it."""
+        known = self.store.change_named(
+            outcome.instance, lambda state: states.settling(state, outcome)
+        )
+        if not known:
+            LOG.info("Job %s is about %r, which is not known here", outcome.job, outcome.instance)
+
+    def poll(self) -> int:
+        """Asks about every job that is under way, and settles those that are over; how many."""
+        return sum(
+            self._settle_if_over(instance, operation)
+            for instance, operation in self.store.pending()
+        )
+
+    def _settle_what_may_be_over(self, instance: Instance) -> bool:
+        """Whether something is over that others wait for: that it is created, that there is room.
+
+        What is being added is left alone: that it is, is what the caller is told.
+        """
+        found = self.store.state(instance.id, being=instance).operations
+        waited_for = [each for each in found if each.kind is not Kind.ADD]
+        settled = [self._settle_if_over(instance.name, each) for each in waited_for]
+        return any(settled)
+
+    def _settle_if_over(self, instance: str, operation: Operation) -> bool:
+        if operation.job is None:
+            return False
+        try:
+            status = self.backend.job(operation.job)
+        except errors.SteelyardError as error:
+            LOG.warning("What has become of job %s cannot be asked: %s", operation.job, error)
+            return False
+        except Exception:  # a backend of somebody's can raise anything: it is asked another time
+            LOG.exception("What has become of job %s cannot be asked", operation.job)
+            return False
+        if status in (JobStatus.RUNNING, JobStatus.LOST):
+            return False
+        succeeded = status is JobStatus.SUCCEEDED
+        keys = operation.keys
+        self.settle(Outcome(operation.job, instance, operation.kind, keys, succeeded))
+        return True
+
+    def _rules(self, asking: Asking) -> Rules:
+        most = MOST if asking.owner is Owner.USER else None
+        return Rules(self.prefixes.of(asking.owner), self._clashes, most)
+
+    def _instance(self, asking: Asking, server: str) -> Instance:
+        """The instance, unless it is another project's: then it is as if it were not there."""
+        instance = self.store.instance(server)
+        if isinstance(asking, Caller) and instance.project != asking.project:
+            raise errors.NotFound(f"there is no instance {server!r:.100}")
+        return instance
+
+    def _begun(self, rules: Rules, new: Sequence[str], gone: Sequence[str]) -> list[Operation]:
+        """What the backend is to do: first what is added, so that nothing is lost if that fails."""
+        return [
+            self._operation(kind, rules, names)
+            for kind, names in ((Kind.ADD, new), (Kind.DELETE, gone))
+            if names
+        ]
+
+    def _operation(self, kind: Kind, rules: Rules, names: Sequence[str]) -> Operation:
+        operation = Operation(str(uuid.uuid4()), kind, rules.prefix, tuple(names), time.time())
+        self._encoded(operation)  # raises before anything is written if a name becomes too long
+        return operation
+
+    def _encoded(self, operation: Operation) -> list[str]:
+        return [encode(name, operation.prefix) for name in operation.names]
+
+    def _change(
+        self, asking: Asking, server: str, begin: Callable[[State], list[Operation]]
+    ) -> list[Operation]:
+        """Writes what is begun, has the backend do it, and undoes what that refuses."""
+        instance = self._instance(asking, server)
+
+        def decide(state: State) -> tuple[Change, list[Operation]]:
+            states.check_created(state)
+            begun = self._in_batches(instance.name, begin(state))
+            return states.beginning(*begun), begun
+
+        try:
+            begun = self.store.change(server, decide, being=instance)
+        except errors.InvalidTag:
+            raise
+        except (errors.BadRequest, errors.Conflict):
+            if not self._settle_what_may_be_over(instance):
+                raise
+            begun = self.store.change(server, decide, being=instance)
+        for index, operation in enumerate(begun):
+            try:
+                self._submit(instance.name, operation)
+            except errors.OutcomeUnknown:
+                # Of this one nobody knows; those behind it have never been asked for.
+                self._undo(server, begun[index + 1 :])
+                raise
+            except errors.BackendRefused:
+                self._undo(server, begun[index:])
+                raise
+        return begun
+
+    def _in_batches(self, name: str, begun: Iterable[Operation]) -> list[Operation]:
+        """The operations with no more tags each than the backend takes at once."""
+        batched = []
+        for operation in begun:
+            by_tag = dict(zip(self._encoded(operation), operation.names, strict=True))
+            for batch in self.backend.batches(name, list(by_tag)):
+                names = tuple(by_tag[tag] for tag in batch)
+                batched.append(dataclasses.replace(operation, id=str(uuid.uuid4()), names=names))
+        return batched
+
+    def _submit(self, instance: str, operation: Operation) -> None:
+        ask = {
+            Kind.CREATE: self.backend.create,
+            Kind.ADD: self.backend.add,
+            Kind.DELETE: self.backend.delete,
+        }[operation.kind]
+        try:
+            job = ask(instance, self._encoded(operation))
+        except (errors.BackendRefused, errors.OutcomeUnknown):
+            raise
+        except Exception as error:  # a backend of somebody's can raise anything: who knows
+            raise errors.OutcomeUnknown(
+                f"the backend has failed, and what it was asked may happen yet: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        try:
+            self.store.record_job(operation.id, job)
+        except errors.ServiceError as error:
+            # The job is under way; its outcome is recognised by what it does.
+            LOG.warning("Job %s cannot be written down: %s", job, error)
+
+    def _undo(self, server: str, begun: Sequence[Operation]) -> None:
+        for operation in begun:
+            self.store.change(server, functools.partial(_undone, operation))
+
+
+def _undone(operation: Operation, state: State) -> tuple[Change, None]:
+    return states.undoing(state, operation), None

@@ -1,0 +1,109 @@
+"""The store of tags on SQLite."""
+
+import concurrent.futures
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import tag_stores
+from tag_stores import ACTIVE, CALLER, made, put
+
+from steelyard.errors import BadRequest, Conflict, NotFound, ServiceError
+from steelyard.tags import TagService, TagStore
+from steelyard.tags.backends.base import JobStatus
+from steelyard.tags.backends.memory import MemoryBackend
+from steelyard.tags.names import MOST
+from steelyard.tags.states import Instance
+
+
+@pytest.fixture
+def url(tmp_path: Any) -> str:
+    return f"sqlite:///{tmp_path}/tags.db"
+
+
+@pytest.fixture
+def engine(url: str) -> Iterator[sa.Engine]:
+    engine = sa.create_engine(url)
+    sa.event.listen(engine, "connect", lambda on, _: on.execute("PRAGMA foreign_keys = ON"))
+    yield engine
+    engine.dispose()
+
+
+@pytest.mark.parametrize("check", tag_stores.OPERATIONS)
+def test_what_is_kept(url: str, check: Any) -> None:
+    store = TagStore(url)
+    store.upgrade()
+    check(store)
+
+
+@pytest.mark.parametrize("check", tag_stores.SCHEMAS)
+def test_the_schema(engine: sa.Engine, check: Any) -> None:
+    check(engine)
+
+
+def test_beside_a_host(engine: sa.Engine, tmp_path: Any) -> None:
+    tag_stores.check_beside_a_host(engine, tmp_path / "history")
+
+
+def test_a_database_without_the_tables_says_so(url: str) -> None:
+    with pytest.raises(ServiceError, match=r"no such table.*steelyard db upgrade"):
+        TagStore(url).instance("s1")
+
+
+def test_of_many_at_once_as_many_are_added_as_there_is_room_for(url: str) -> None:
+    store = TagStore(url)
+    store.upgrade()
+    service, _ = made(store, "s1")
+    put(store, "s1", **{str(number): ACTIVE for number in range(MOST - 3)})
+
+    def add(number: int) -> bool:
+        try:
+            return service.add(CALLER, "s1", f"more {number}")
+        except BadRequest:
+            return False
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(add, range(16))) == 3
+    assert len(service.tags(CALLER, "s1")) == MOST
+
+
+def test_a_database_in_memory_is_one_for_all_threads() -> None:
+    store = TagStore("sqlite://")
+    store.upgrade()
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        register = [Instance(str(n), str(n), "p", "u") for n in range(8)]
+        list(pool.map(store.register, register))
+    assert len(store.instances()) == 8
+
+
+def test_an_id_that_has_become_anothers_is_not_there(url: str) -> None:
+    """Between the look at whose an instance is and the change, another project has its id."""
+    store = TagStore(url)
+    store.upgrade()
+    mine = Instance("s1", "vm-1", "p", "u")
+    theirs = Instance("s1", "vm-2", "q", "v")
+    store.register(theirs)
+    with pytest.raises(NotFound):
+        store.state("s1", being=mine)
+    with pytest.raises(NotFound):
+        store.change("s1", lambda _: pytest.fail("it is not theirs to change"), being=mine)
+    assert store.state("s1", being=theirs).tags == {}
+
+
+def test_one_job_that_cannot_be_asked_about_holds_up_no_other(url: str) -> None:
+    class Odd(MemoryBackend):
+        def job(self, number: int) -> JobStatus:
+            if number < 3:
+                raise (ServiceError("not now"), ZeroDivisionError("odd"))[number - 1]
+            return super().job(number)
+
+    store = TagStore(url)
+    store.upgrade()
+    service = TagService(store, Odd())
+    for number in (1, 2, 3):
+        service.create(CALLER, f"vm-{number}", ["a"], f"s{number}")
+    assert service.poll() == 1
+    assert service.tags(CALLER, "s3") == {"a": ACTIVE}
+    with pytest.raises(Conflict, match="still being created"):
+        service.add(CALLER, "s2", "b")

@@ -1,0 +1,72 @@
+"""The HTTP API of tags, and what is no such API, served for real."""
+
+import contextlib
+import socketserver
+import threading
+from collections.abc import Iterator
+from typing import Any
+from wsgiref import simple_server
+
+from oslo_config import cfg
+
+from steelyard import conf as options
+from steelyard.tags import TagService, TagStore
+from steelyard.tags.api import make_application
+from steelyard.tags.backends.memory import MemoryBackend
+
+
+class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
+    pass
+
+
+class _Quiet(simple_server.WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (its name)
+        pass
+
+
+@contextlib.contextmanager
+def served(application: Any) -> Iterator[str]:
+    """The URL at which a WSGI application answers meanwhile."""
+    with simple_server.make_server("127.0.0.1", 0, application, _Server, _Quiet) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def tag_service(directory: Any) -> TagService:
+    """A service with a database of its own, and a backend in memory that waits to be polled."""
+    store = TagStore(f"sqlite:///{directory}/tags.db")
+    store.upgrade()
+    return TagService(store, MemoryBackend())
+
+
+def trusting(service: TagService, **more: Any) -> Any:
+    """The HTTP API over the service, which believes this machine who calls."""
+    conf = cfg.ConfigOpts()
+    conf([], project="steelyard", default_config_files=[], default_config_dirs=[])
+    options.register_tags(conf)
+    for name, value in {"trusted_proxies": ["127.0.0.1"], **more}.items():
+        conf.set_override(name, value, group=options.TAGS_GROUP)
+    return make_application(service, conf)
+
+
+@contextlib.contextmanager
+def polled(service: TagService) -> Iterator[None]:
+    """The jobs of the backend end meanwhile, soon after they have begun."""
+    stopped = threading.Event()
+
+    def poll() -> None:
+        while not stopped.wait(0.05):
+            service.poll()
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()

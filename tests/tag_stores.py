@@ -1,0 +1,494 @@
+"""What holds for a store of tags on every database."""
+
+import functools
+import time
+import unicodedata
+from typing import Any
+
+import alembic.command
+import pytest
+import sqlalchemy as sa
+
+from steelyard.consumers import ConsumerStore
+from steelyard.errors import BackendRefused, BadRequest, Conflict, InvalidTag, NotFound
+from steelyard.tags import TagService, TagStore
+from steelyard.tags.backends.memory import MemoryBackend
+from steelyard.tags.model import metadata
+from steelyard.tags.names import LONGEST, MOST, Clashes, Owner
+from steelyard.tags.service import Caller, Operator
+from steelyard.tags.states import (
+    Change,
+    Instance,
+    Key,
+    Kind,
+    Mark,
+    Operation,
+    Outcome,
+    State,
+    Status,
+)
+
+CALLER = Caller("p", "u")
+USER = "cyclades:user:"
+ACTIVE, PENDADD = Status.ACTIVE, Status.PENDADD
+
+# Whoever folds case, accents, width, spaces or normal forms takes some of them for the same.
+ALIKE = [
+    *(
+        "a",
+        "A",
+        "á",
+        unicodedata.normalize("NFD", "á"),
+        "à",
+        "\uff41",
+        "a ",
+        "a  ",
+        " a",
+        "a\u00a0",
+    ),
+    *("a\u200b", "\u0430", "ß", "ss", "SS", "ẞ", "i", "I", "\u0131", "İ", "ﬁ", "fi", "Å", "\u212b"),
+    *("🎉", "🎊", "가", unicodedata.normalize("NFD", "가"), "a%", "a_", "a\\", "a'", 'a"'),
+]
+
+
+def made(store: TagStore, *servers: str) -> tuple[TagService, MemoryBackend]:
+    """A service over the store, whose backend has these instances."""
+    backend = MemoryBackend(patient=True)
+    service = TagService(store, backend, clashes=Clashes.parse(["fast, safe"]))
+    for server in servers:
+        service.register(Instance(server, f"{server}.example.org", "p", "u"))
+    backend.adopt({f"{server}.example.org": () for server in servers})
+    return service, backend
+
+
+def done(service: TagService, backend: MemoryBackend) -> None:
+    """The backend does what it was asked, and the service hears of it."""
+    backend.run()
+    service.poll()
+
+
+def put(store: TagStore, server: str, **tags: Status) -> None:
+    change = Change({(USER, name): status for name, status in tags.items()})
+    store.change(server, lambda state: (change, None))
+
+
+def check_operations(store: TagStore) -> None:
+    service, backend = made(store, "s1", "s2")
+    assert service.add(CALLER, "s1", "red") is True
+    assert service.add(CALLER, "s1", "red") is False
+    assert service.status(CALLER, "s1", "red") is PENDADD
+    with pytest.raises(Conflict, match="'red' is still being added"):
+        service.delete(CALLER, "s1", "red")
+    done(service, backend)
+    assert service.tags(CALLER, "s1") == {"red": ACTIVE}
+    assert service.replace(CALLER, "s1", ["red", "blue", "blue"]) == {
+        "red": ACTIVE,
+        "blue": PENDADD,
+    }
+    assert service.replace(CALLER, "s1", ["green"]) == {"blue": PENDADD, "green": PENDADD}
+    done(service, backend)
+    assert service.tags(CALLER, "s1") == {"blue": ACTIVE, "green": ACTIVE}
+    service.delete(CALLER, "s1", "blue")
+    with pytest.raises(NotFound, match="no tag 'blue'"):
+        service.status(CALLER, "s1", "blue")
+    service.add(CALLER, "s1", "late")
+    service.clear(CALLER, "s1")
+    assert service.tags(CALLER, "s1") == {"late": PENDADD}
+    done(service, backend)
+    assert service.tags(CALLER, "s1") == {"late": ACTIVE}
+    assert backend.tags(["s1.example.org"]) == {"s1.example.org": {USER + "late"}}
+    assert service.tags(CALLER, "s2") == {}
+    assert store.pending() == []
+
+
+def check_creation(store: TagStore) -> None:
+    service, backend = made(store)
+    instance = service.create(CALLER, "vm", ["red", "blue"], "s1")
+    assert store.instance("s1") == instance == Instance("s1", "vm", "p", "u")
+    assert service.tags(CALLER, "s1") == {"red": PENDADD, "blue": PENDADD}
+    done(service, backend)
+    assert service.tags(CALLER, "s1") == {"red": ACTIVE, "blue": ACTIVE}
+    backend.adopt({"stranger": ()})
+    with pytest.raises(BackendRefused):
+        service.create(CALLER, "stranger", [], "s2")
+    assert store.instances() == [instance]
+    with pytest.raises(BadRequest, match="the instance's name is"):
+        service.create(CALLER, "v" * 256)
+    with pytest.raises(BadRequest, match="the instance's id is 'x\\\\x00'"):
+        service.create(CALLER, "vm2", [], "x\0")
+
+
+def check_refusals(store: TagStore) -> None:
+    """Nothing is changed by what is refused, in the database or by the backend."""
+    service, backend = made(store, "s1")
+    service.replace(CALLER, "s1", ["safe", *map(str, range(MOST - 1))])
+    done(service, backend)
+    before = store.state("s1")
+    with pytest.raises(BadRequest, match="at most 50 tags"):
+        service.add(CALLER, "s1", "one more")
+    with pytest.raises(BadRequest, match="at most 50 tags"):
+        service.replace(CALLER, "s1", map(str, range(MOST + 1)))
+    with pytest.raises(BadRequest, match="do not go together"):
+        service.replace(CALLER, "s1", ["fast", "safe"])
+    service.delete(CALLER, "s1", "0")
+    backend.fail(store.pending()[0][1].job or 0)
+    service.poll()
+    assert store.state("s1") == before
+    service.add(Operator(), "s1", "there is always room for the system")
+    assert len(service.tags(CALLER, "s1")) == MOST
+    service.replace(CALLER, "s1", ["safe"])
+    done(service, backend)
+    with pytest.raises(Conflict, match="'fast' does not go together with 'safe'"):
+        service.add(CALLER, "s1", "fast")
+    with pytest.raises(InvalidTag, match=r"more than|too long"):
+        service.add(CALLER, "s1", "🎉" * 10)
+    assert service.tags(CALLER, "s1") == {"safe": ACTIVE}
+    assert store.pending() == []
+
+
+def check_names_are_kept_apart(store: TagStore) -> None:
+    service, backend = made(store, "s1")
+    left = sorted(ALIKE)
+    assert list(service.replace(CALLER, "s1", ALIKE)) == left
+    done(service, backend)
+    assert service.tags(CALLER, "s1") == dict.fromkeys(ALIKE, ACTIVE)
+    for name in ALIKE:
+        service.delete(CALLER, "s1", name)
+        left.remove(name)
+        assert list(service.tags(CALLER, "s1")) == left
+        done(service, backend)
+        assert list(service.tags(CALLER, "s1")) == left
+
+
+def check_instances_are_kept_apart(store: TagStore) -> None:
+    alike = ["vm", "VM", "vm ", "vḿ", unicodedata.normalize("NFD", "vḿ"), "\uff56m", "vm🎉"]
+    for name in alike:
+        store.register(Instance(name, name, f"of {name}", "u"))
+    assert {each.id: each.project for each in store.instances()} == {
+        name: f"of {name}" for name in alike
+    }
+    service = TagService(store, MemoryBackend())
+    for name in alike:
+        assert store.instance(name).project == f"of {name}"
+        for other in alike:
+            if other != name:
+                with pytest.raises(NotFound):
+                    service.tags(Caller(f"of {other}", "u"), name)
+        put(store, name, **{name.strip(): ACTIVE})
+        assert store.change_named(name, lambda state: Change(removed=frozenset(state.tags)))
+        assert not store.state(name).tags
+
+
+def check_the_longest_names(store: TagStore) -> None:
+    service, backend = made(store, "s1")
+    fitting = ["n" * LONGEST, "🎉" * 9, "é" * 19]
+    service.replace(CALLER, "s1", fitting)
+    done(service, backend)
+    assert service.tags(CALLER, "s1") == dict.fromkeys(fitting, ACTIVE)
+    # No Ganeti takes that much; another backend may.
+    put(store, "s1", **{"🎉" * LONGEST: ACTIVE, "🎉" * (LONGEST - 1) + "🎊": ACTIVE})
+    assert len(store.state("s1").tags) == len(fitting) + 2
+    longest = Instance("🎉" * 64, "🎉" * 255, "🎊" * 255, "🎈" * 255)
+    store.register(longest)
+    assert store.instance(longest.id) == longest
+    prefix = "p" * 63 + ":"
+    key, begun = (prefix, "🎉" * LONGEST), time.time()
+    operation = Operation("0" * 36, Kind.ADD, prefix, (key[1],), begun, 2**62)
+    change = Change({key: PENDADD}, begun=(operation,), marked={key: Mark(2**62, there=False)})
+    store.change(longest.id, lambda state: (change, None))
+    assert store.state(longest.id) == change.applied(State())
+
+
+def check_registering_twice(store: TagStore) -> None:
+    first = Instance("s1", "vm1", "p", "u")
+    store.register(first)
+    for again in (first, Instance("s1", "vm2", "p", "u"), Instance("s2", "vm1", "q", "u")):
+        with pytest.raises(Conflict, match=f"the id '{again.id}' or the name '{again.name}'"):
+            store.register(again)
+    assert store.instances() == [first]
+
+
+def check_who_is_not_known(store: TagStore) -> None:
+    """That is also what cannot be in a database: NUL, halves of pairs, what is too long."""
+    service, _ = made(store, "s1")
+    for unknown in ("", "s2", "s1\0", "s1\ud800", "s1\n", "s1 ", "S1", "s" * 1000, "s1' OR '1'='1"):
+        for ask in (
+            lambda: store.instance(unknown),  # noqa: B023
+            lambda: store.state(unknown),  # noqa: B023
+            lambda: service.tags(CALLER, unknown),  # noqa: B023
+            lambda: service.add(CALLER, unknown, "red"),  # noqa: B023
+            lambda: store.change(unknown, lambda state: (Change(), None)),  # noqa: B023
+        ):
+            with pytest.raises(NotFound, match=r"there is no instance .+"):
+                ask()
+        assert store.change_named(unknown, lambda state: Change()) is False
+        outcome = Outcome(1, unknown, Kind.ADD, frozenset([(USER, "red")]), succeeded=True)
+        service.settle(outcome)
+    assert [each.id for each in store.instances()] == ["s1"]
+
+
+def check_forgetting(store: TagStore) -> None:
+    service, backend = made(store, "s1", "s2")
+    for server in ("s1", "s2"):
+        service.add(CALLER, server, "old")
+        done(service, backend)
+        service.add(CALLER, server, "new")
+    left = store.state("s2")
+    store.forget("s1")
+    store.forget("s1")
+    with pytest.raises(NotFound):
+        service.tags(CALLER, "s1")
+    assert store.state("s2") == left
+    assert [name for name, _ in store.pending()] == ["s2.example.org"]
+    store.register(Instance("s1", "s1.example.org", "p", "u"))
+    assert store.state("s1") == State()
+
+
+def check_what_is_under_way(store: TagStore) -> None:
+    store.register(Instance("s1", "vm", "p", "u"))
+    begun = [Operation(f"o{n}", Kind.ADD, USER, (f"t{n}",), 1e9 + n / 3) for n in (2, 0, 1)]
+    store.change("s1", lambda state: (Change(begun=tuple(begun)), None))
+    store.record_job("o1", 2**62)
+    store.record_job("unknown", 7)
+    o0, o1, o2 = sorted(begun, key=lambda each: each.id)
+    o1 = Operation(o1.id, o1.kind, o1.prefix, o1.names, o1.begun, 2**62)
+    assert store.pending() == [("vm", o0), ("vm", o1), ("vm", o2)]
+    store.change("s1", lambda state: (Change(ended=frozenset(["o0", "o2"])), None))
+    assert store.state("s1").operations == (o1,)
+
+
+def check_pruning(store: TagStore) -> None:
+    for server in ("s1", "s2"):
+        store.register(Instance(server, server, "p", "u"))
+        marked = {(USER, name): Mark(1, there=True) for name in ("red", "blue")}
+        store.change(server, functools.partial(_marked, marked))
+    assert store.prune(3600) == 0
+    age(store, "s1")
+    newer = {(USER, "red"): Mark(2, there=False)}
+    store.change("s1", lambda state: (Change(marked=newer), None))
+    assert store.prune(3600) == 1
+    assert store.state("s1").marks == newer
+    assert len(store.state("s2").marks) == 2
+    assert store.prune(-3600) == 3
+    assert store.state("s2") == State()
+
+
+def _marked(marks: dict[Key, Mark], state: State) -> tuple[Change, None]:
+    return Change(marked=marks), None
+
+
+def age(store: TagStore, server: str) -> None:
+    """What has been seen of the server was seen two hours ago."""
+    marks, instances = metadata.tables["tag_marks"], metadata.tables["tag_instances"]
+    mine = sa.select(instances.c.number).where(instances.c.id == server).scalar_subquery()
+    aged = sa.update(marks).where(marks.c.instance_id == mine)
+    store.in_a_transaction(
+        lambda connection: connection.execute(aged.values(seen=marks.c.seen - 7200))
+    )
+
+
+def check_a_change_is_done_as_a_whole(store: TagStore) -> None:
+    store.register(Instance("s1", "vm", "p", "u"))
+    put(store, "s1", red=ACTIVE)
+    operation = Operation("o1", Kind.ADD, USER, ("blue",), 1.0)
+    good = Change({(USER, "blue"): PENDADD}, frozenset([(USER, "red")]), begun=(operation,))
+    store.change("s1", lambda state: (good, None))
+    before = store.state("s1")
+    # There is an operation with this id.
+    bad = Change({(USER, "green"): PENDADD}, frozenset([(USER, "blue")]), begun=(operation,))
+    with pytest.raises(Exception, match=r"(?i)unique|duplicate"):
+        store.change("s1", lambda state: (bad, None))
+    assert store.state("s1") == before == good.applied(State())
+
+
+def check_owners_are_kept_apart(store: TagStore) -> None:
+    service, backend = made(store, "s1")
+    system, caller = Operator(), Caller("p", "u", Owner.SYSTEM)
+    service.add(CALLER, "s1", "red")
+    service.add(system, "s1", "red")
+    service.add(caller, "s1", "blue")
+    done(service, backend)
+    assert service.tags(CALLER, "s1") == {"red": ACTIVE}
+    assert (
+        service.tags(system, "s1") == service.tags(caller, "s1") == {"red": ACTIVE, "blue": ACTIVE}
+    )
+    service.clear(CALLER, "s1")
+    assert service.tags(system, "s1") == {"red": ACTIVE, "blue": ACTIVE}
+    service.replace(system, "s1", [])
+    done(service, backend)
+    assert store.state("s1").tags == {}
+
+
+def check_inside_a_transaction(engine: sa.Engine) -> None:
+    """The caller's transaction decides; what fails inside it leaves the rest of it alone."""
+    outside = TagStore(engine)
+    outside.upgrade()
+    outside.register(Instance("s1", "vm", "p", "u"))
+    for end in ("rollback", "commit"):
+        with engine.connect() as connection:
+            store = TagStore(connection)
+            backend = MemoryBackend()
+            backend.adopt({"vm": ()})
+            service = TagService(store, backend)
+            service.add(CALLER, "s1", "red")
+            service.poll()
+            with pytest.raises(Conflict):
+                store.register(Instance("s2", "vm", "p", "u"))
+            with pytest.raises(NotFound):
+                service.delete(CALLER, "s1", "blue")
+            assert service.tags(CALLER, "s1") == {"red": ACTIVE}
+            getattr(connection, end)()
+        there = {} if end == "rollback" else {(USER, "red"): ACTIVE}
+        assert outside.state("s1").tags == there
+    assert [each.id for each in outside.instances()] == ["s1"]
+
+
+def check_migrations_inside_a_transaction(engine: sa.Engine) -> None:
+    with engine.connect() as connection:
+        store = TagStore(connection)
+        store.upgrade()
+        assert store.current() == store.history()[-1][0]
+        connection.commit()
+    assert TagStore(engine).current() == store.history()[-1][0]
+
+
+def check_migrations(engine: sa.Engine) -> None:
+    """Up, down and up again, with what was there before operations were."""
+    store = TagStore(engine)
+    store.upgrade("0002")
+    said: dict[str, Any] = {"number": 7, "id": "s1", "name": "vm", "project": "p", "user": "u"}
+    tag = {"instance_id": 7, "prefix": USER, "name": "réd 🎉 ", "status": "ACTIVE"}
+    with engine.begin() as connection:
+        connection.execute(sa.insert(metadata.tables["tag_instances"]).values(said))
+        connection.execute(sa.insert(metadata.tables["instance_tags"]).values(tag))
+    there = State({(USER, "réd 🎉 "): ACTIVE})
+    for _ in range(2):
+        store.upgrade()
+        assert store.current() == store.history()[-1][0]
+        assert store.instance("s1") == Instance("s1", "vm", "p", "u")
+        assert store.state("s1") == there
+        assert set(metadata.tables) <= set(sa.inspect(engine).get_table_names())
+        store.downgrade("0002")
+    store.downgrade("base")
+    assert not set(metadata.tables) & set(sa.inspect(engine).get_table_names())
+
+
+def check_the_tables_are_those_of_the_model(engine: sa.Engine) -> None:
+    """Of the revisions and of the model, in what the database says of them."""
+    TagStore(engine).upgrade()
+    of_revisions = _described(engine)
+    TagStore(engine).downgrade("base")
+    metadata.create_all(engine)
+    assert of_revisions == _described(engine)
+
+
+def _described(engine: sa.Engine) -> dict[str, Any]:
+    inspector = sa.inspect(engine)
+    return {
+        name: {
+            "columns": {str(each) for each in map(_column, inspector.get_columns(name))},
+            "unique": {each["name"] for each in inspector.get_unique_constraints(name)},
+            "indexes": {each["name"] for each in inspector.get_indexes(name)},
+            "foreign": [
+                (each["referred_table"], each["options"].get("ondelete"))
+                for each in inspector.get_foreign_keys(name)
+            ],
+        }
+        for name in metadata.tables
+    }
+
+
+def _column(said: Any) -> tuple[Any, ...]:
+    collation = getattr(said["type"], "collation", None)
+    return said["name"], repr(said["type"]), said["nullable"], collation
+
+
+def check_beside_consumers(engine: sa.Engine) -> None:
+    consumers, store = ConsumerStore(engine), TagStore(engine)
+    consumers.upgrade()
+    store.upgrade()
+    store.register(Instance("s1", "vm", "p", "u"))
+    put(store, "s1", red=ACTIVE)
+    consumers.downgrade("base")
+    assert consumers.current() is None
+    consumers.upgrade()
+    assert store.state("s1").tags == {(USER, "red"): ACTIVE}
+    store.downgrade("base")
+    assert consumers.current() == consumers.history()[-1][0]
+    assert consumers.types() == {"UNKNOWN": 0}
+
+
+def check_beside_a_host(engine: sa.Engine, directory: Any) -> None:
+    """A service with an alembic history of its own, and tags of its own, finds both untouched."""
+    hosts = alembic.config.Config()
+    hosts.set_main_option("script_location", str(directory))
+    hosts.set_main_option("path_separator", "os")
+    _write_history(directory)
+    store = TagStore(engine)
+    store.upgrade()
+    store.register(Instance("s1", "vm", "p", "u"))
+    with engine.connect() as connection:
+        hosts.attributes["connection"] = connection
+        alembic.command.upgrade(hosts, "head")
+        connection.commit()
+        store.downgrade("0003")
+        store.upgrade()
+        rows = connection.exec_driver_sql("SELECT version_num FROM alembic_version").all()
+        assert list(map(tuple, rows)) == [("host1",)]
+        assert connection.exec_driver_sql("SELECT count(*) FROM tags").scalar() == 0
+        connection.rollback()
+        alembic.command.downgrade(hosts, "base")
+        connection.commit()
+    assert store.instance("s1").name == "vm"
+    assert store.current() == store.history()[-1][0]
+
+
+def _write_history(directory: Any) -> None:
+    (directory / "versions").mkdir(parents=True)
+    (directory / "env.py").write_text(
+        "from alembic import context\n"
+        "context.configure(connection=context.config.attributes['connection'])\n"
+        "with context.begin_transaction():\n"
+        "    context.run_migrations()\n"
+    )
+    (directory / "versions" / "one.py").write_text(
+        "import sqlalchemy as sa\n"
+        "from alembic import op\n"
+        "revision, down_revision = 'host1', None\n"
+        "def upgrade():\n"
+        "    op.create_table('tags', sa.Column('resource_id', sa.String(36), primary_key=True))\n"
+        "def downgrade():\n"
+        "    op.drop_table('tags')\n"
+    )
+
+
+def check_tables_of_others_are_refused(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE instance_tags (id INTEGER PRIMARY KEY)")
+    with pytest.raises(Conflict, match="the tables instance_tags, which are not ours"):
+        TagStore(engine).upgrade()
+
+
+OPERATIONS = [
+    check_operations,
+    check_creation,
+    check_refusals,
+    check_names_are_kept_apart,
+    check_instances_are_kept_apart,
+    check_the_longest_names,
+    check_registering_twice,
+    check_who_is_not_known,
+    check_forgetting,
+    check_what_is_under_way,
+    check_pruning,
+    check_a_change_is_done_as_a_whole,
+    check_owners_are_kept_apart,
+]
+SCHEMAS = [
+    check_migrations,
+    check_the_tables_are_those_of_the_model,
+    check_beside_consumers,
+    check_tables_of_others_are_refused,
+    check_inside_a_transaction,
+    check_migrations_inside_a_transaction,
+]

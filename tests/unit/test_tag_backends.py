@@ -1,0 +1,132 @@
+from typing import Any
+
+import pytest
+
+from steelyard.errors import BackendRefused
+from steelyard.tags.backends.base import JobStatus, TagBackend
+from steelyard.tags.backends.memory import MemoryBackend
+
+
+def backend(**tags: list[str]) -> MemoryBackend:
+    found = MemoryBackend(patient=True)
+    found.adopt(tags)
+    return found
+
+
+def there(found: TagBackend, instance: str = "vm") -> set[str]:
+    return set(found.tags([instance])[instance])
+
+
+def test_jobs_wait_and_are_done_in_order() -> None:
+    found = backend(vm=["a"])
+    jobs = [found.add("vm", ["b"]), found.delete("vm", ["a", "b"]), found.add("vm", ["a"])]
+    assert jobs == sorted(set(jobs))
+    assert {found.job(job) for job in jobs} == {JobStatus.RUNNING}
+    assert there(found) == {"a"}
+    seen = []
+    for _ in jobs:
+        found.run(1)
+        seen.append(there(found))
+    assert seen == [{"a", "b"}, set(), {"a"}]
+    assert {found.job(job) for job in jobs} == {JobStatus.SUCCEEDED}
+
+
+def test_who_asks_about_a_job_has_it_done() -> None:
+    found = MemoryBackend()
+    job = found.create("vm", ["a"])
+    assert found.tags(["vm"]) == {}
+    assert found.job(job) is JobStatus.SUCCEEDED
+    assert there(found) == {"a"}
+
+
+def test_an_instance_is_created_once() -> None:
+    found = backend(vm=["a"])
+    with pytest.raises(BackendRefused, match="already an instance 'vm'"):
+        found.create("vm", [])
+    jobs = [found.create("other", ["b"]), found.create("other", ["c"])]
+    found.run()
+    assert [found.job(job) for job in jobs] == [JobStatus.SUCCEEDED, JobStatus.FAILED]
+    assert found.tags(["vm", "other", "nowhere"]) == {"vm": {"a"}, "other": {"b"}}
+
+
+def test_what_fails_to_be_created_is_not_there() -> None:
+    found = backend()
+    jobs = [found.create("vm", ["a"]), found.create("other", ["a", "no tag"])]
+    found.fail(jobs[0])
+    found.run()
+    assert [found.job(job) for job in jobs] == [JobStatus.FAILED, JobStatus.FAILED]
+    assert found.tags(["vm", "other"]) == {}
+    with pytest.raises(BackendRefused, match="no instance 'vm'"):
+        found.add("vm", ["a"])
+
+
+@pytest.mark.parametrize("ask", ["add", "delete"])
+def test_an_unknown_instance_is_refused(ask: str) -> None:
+    with pytest.raises(BackendRefused, match="no instance 'nowhere'"):
+        getattr(backend(), ask)("nowhere", ["a"])
+
+
+def test_adding_what_is_there_is_no_fault() -> None:
+    found = backend(vm=["a"])
+    job = found.add("vm", ["a", "b"])
+    found.run()
+    assert found.job(job) is JobStatus.SUCCEEDED
+    assert there(found) == {"a", "b"}
+
+
+def test_deleting_what_is_not_there_fails_as_a_whole() -> None:
+    found = backend(vm=["a"])
+    job = found.delete("vm", ["a", "b"])
+    found.run()
+    assert found.job(job) is JobStatus.FAILED
+    assert there(found) == {"a"}
+
+
+def test_there_is_room_for_4096() -> None:
+    found = backend(vm=[f"a{number}" for number in range(4094)])
+    jobs = [found.add("vm", tags) for tags in (["b", "c", "d"], ["b", "c"], ["d"], ["c", "a1"])]
+    found.run()
+    assert [found.job(job) for job in jobs] == ["failed", "succeeded", "failed", "succeeded"]
+    assert len(there(found)) == 4096
+
+
+@pytest.mark.parametrize("tag", ["", "a b", "\u00e9", "a,b", "a%20", "a~", "x" * 129, "a\n"])
+def test_an_invalid_tag_fails_the_job(tag: str) -> None:
+    found = backend(vm=[])
+    job = found.add("vm", ["b", tag])
+    found.run()
+    assert found.job(job) is JobStatus.FAILED
+    assert there(found) == set()
+
+
+@pytest.mark.parametrize("tag", ["x" * 128, "a_b@c", "A.+*/:-9"])
+def test_what_ganeti_takes_is_taken(tag: str) -> None:
+    found = backend(vm=[])
+    found.add("vm", [tag])
+    found.run()
+    assert there(found) == {tag}
+
+
+def test_an_unknown_job_is_lost() -> None:
+    assert backend().job(7) is JobStatus.LOST
+
+
+def test_a_job_can_be_made_to_fail_while_it_waits() -> None:
+    found = backend(vm=[])
+    first, second = found.add("vm", ["a"]), found.add("vm", ["b"])
+    found.fail(first)
+    found.run()
+    found.fail(second)
+    assert [found.job(first), found.job(second)] == [JobStatus.FAILED, JobStatus.SUCCEEDED]
+    assert there(found) == {"b"}
+
+
+def test_jobs_come_after_those_that_are_known() -> None:
+    found = MemoryBackend()
+    found.adopt({"vm": []}, 41)
+    assert found.add("vm", ["a"]) == 42
+
+
+def test_all_tags_go_into_one_job_unless_a_backend_says_otherwise() -> None:
+    tags: Any = [f"a{number}" for number in range(4096)]
+    assert backend().batches("vm", tags) == [tags]
