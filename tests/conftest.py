@@ -1,3 +1,5 @@
+import logging
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -9,6 +11,17 @@ hypothesis.settings.register_profile(
     "steelyard", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("steelyard")
+
+
+@pytest.fixture(autouse=True)
+def the_log() -> Iterator[None]:
+    """Takes away where a command has logged to: it is closed when its test has ended."""
+    root = logging.getLogger()
+    before = list(root.handlers)
+    yield
+    for handler in list(root.handlers):
+        if handler not in before and type(handler) is logging.StreamHandler:
+            root.removeHandler(handler)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Every option of steelyard, in the group ``[steelyard]``.
+"""Every option of steelyard, in the groups ``[steelyard]`` and ``[steelyard_tags]``.
 
 Nothing is registered on import. Plugins register the options on the configuration that they are
 given, or on oslo.config's global one, when they are constructed.
@@ -13,6 +13,7 @@ from oslo_log import log as logging
 LOG = logging.getLogger(__name__)
 
 GROUP = "steelyard"
+TAGS_GROUP = "steelyard_tags"
 
 
 class Count(types.Integer):
@@ -233,6 +234,16 @@ What makes a request to Placement of a flavor, for the embedded scheduler.
 Any name that is registered in the entry point group ``steelyard.query_builders`` can stand here.
 """,
     ),
+    cfg.StrOpt(
+        "consumer_model",
+        default="sql",
+        help="""
+Where the embedded scheduler records what is allocated to servers, when it is told to.
+
+``sql`` is a store in a database, ``placement`` a real Placement. Any name that is registered in the
+entry point group ``steelyard.consumer_models`` can stand here.
+""",
+    ),
     cfg.Opt(
         "host_subset_size",
         type=Count(min=1),
@@ -256,6 +267,96 @@ from run to run wherever ``host_subset_size`` is greater than 1.
 ]
 
 
+_tags_opts = [
+    cfg.StrOpt(
+        "connection",
+        secret=True,
+        sample_default="postgresql+psycopg://steelyard:PASSWORD@db.example.org/tags",
+        help="""
+The database of instances and tags, as a URL of SQLAlchemy's.
+
+If there is a password in it, the file that has this option must not be readable by everybody.
+""",
+    ),
+    cfg.StrOpt(
+        "backend",
+        default="memory",
+        help="""
+Where tags take effect.
+
+``memory`` is for trying out: it forgets when the process ends. Any name that is registered in the
+entry point group ``steelyard.tag_backends`` can stand here.
+""",
+    ),
+    cfg.StrOpt(
+        "user_prefix",
+        default="cyclades:user:",
+        help="""
+What stands in front of users' tags, in the database and at the backend. Users never see it.
+
+It ends in a colon. Do not change it while there are tags: they would be nobody's.
+""",
+    ),
+    cfg.StrOpt(
+        "system_prefix",
+        default="cyclades:system:",
+        help="""
+What stands in front of the tags that the service keeps for itself.
+
+It ends in a colon, and neither of the two prefixes begins the other.
+""",
+    ),
+    cfg.MultiStrOpt(
+        "incompatible",
+        default=[],
+        sample_default=["high-availability, high-performance"],
+        help="""
+Tags that do not go together: names with commas between, of which an instance has at most one.
+
+The option may be repeated, for one group each. A tag that clashes with one that is there is
+refused; a call that brings two that clash changes nothing.
+""",
+    ),
+    cfg.ListOpt(
+        "trusted_proxies",
+        default=[],
+        sample_default="127.0.0.1, 10.1.0.0/16",
+        help="""
+Addresses and networks of fronts that say who calls, with the headers X-Project-Id and X-User-Id.
+
+Leave it empty where keystonemiddleware stands in front of the application in the same process: it
+is recognised by itself. From everybody else these headers are worth nothing.
+""",
+    ),
+    cfg.ListOpt(
+        "system_proxies",
+        default=[],
+        help="""
+Those of the trusted proxies that may ask about the system's own tags, with the header
+``X-Tag-Owner: system``.
+
+Only an address that no user's request comes through may stand here.
+""",
+    ),
+    cfg.Opt(
+        "max_body",
+        type=Count(min=1024),
+        default=65536,
+        help="""
+How many bytes a request can have. A greater one is refused before it is read.
+""",
+    ),
+    cfg.Opt(
+        "poll_interval",
+        type=FiniteFloat(min=0.1),
+        default=2.0,
+        help="""
+How many seconds pass between looks at the jobs that are under way.
+""",
+    ),
+]
+
+
 _OPTS = [*_plugin_opts, *_nova_opts, *_scheduler_opts]
 
 
@@ -264,6 +365,13 @@ def register(conf: cfg.ConfigOpts | None) -> Any:
     conf = cfg.CONF if conf is None else conf
     conf.register_opts(_OPTS, group=GROUP)
     return conf[GROUP]
+
+
+def register_tags(conf: cfg.ConfigOpts | None) -> Any:
+    """Registers the options of tags and returns their group."""
+    conf = cfg.CONF if conf is None else conf
+    conf.register_opts(_tags_opts, group=TAGS_GROUP)
+    return conf[TAGS_GROUP]
 
 
 class Latest:
@@ -290,4 +398,4 @@ class Latest:
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """What oslo-config-generator and the documentation ask for."""
-    return [(GROUP, _OPTS)]
+    return [(GROUP, _OPTS), (TAGS_GROUP, _tags_opts)]

@@ -118,7 +118,7 @@ class NovaConf:
 
     def bad_values(self) -> Iterator[tuple[str, str, str]]:
         """Each option that is looked at whose value cannot be read: its group, its name, why."""
-        ours = [opt for _, opts in options.list_opts() for opt in opts]
+        ours = dict(options.list_opts())[options.GROUP]
         for name, group, opts in (
             (options.GROUP, self._options, ours),
             (_GROUP, self._novas, _NOVA_OPTS),
@@ -131,7 +131,7 @@ class NovaConf:
 
     def unknown_options(self) -> Iterator[tuple[str, str]]:
         """Each option in our group that there is not, with the file it is in."""
-        known = {opt.name for _, opts in options.list_opts() for opt in opts}
+        known = {opt.name for opt in dict(options.list_opts())[options.GROUP]}
         for file, sections in self._sections.items():
             for name in sections.get(options.GROUP, {}):
                 if name not in known:
@@ -178,7 +178,7 @@ def _values(conf: NovaConf) -> Iterator[Finding]:
 
 
 def _unknown(conf: NovaConf) -> Iterator[Finding]:
-    known = [opt.name for _, opts in options.list_opts() for opt in opts]
+    known = [opt.name for opt in dict(options.list_opts())[options.GROUP]]
     for name, file in conf.unknown_options():
         yield Finding(
             Severity.WARNING,

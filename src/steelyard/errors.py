@@ -20,6 +20,12 @@ class BadRequest(SteelyardError):
     status = 400
 
 
+class Unauthorized(SteelyardError):
+    """Nobody vouches for who is asking."""
+
+    status = 401
+
+
 class NotFound(SteelyardError):
     """What was asked for is not there."""
 
@@ -30,6 +36,10 @@ class Conflict(SteelyardError):
     """What was asked for does not fit the present state."""
 
     status = 409
+
+
+class ConcurrentUpdate(Conflict):
+    """Somebody else has changed the same just now: read again, and decide again."""
 
 
 class InvalidExpression(BadRequest):
@@ -61,6 +71,10 @@ class InvalidAllocations(BadRequest):
     """The body of a request that writes allocations is malformed; the message names the place."""
 
 
+class InvalidTag(BadRequest):
+    """A tag is malformed, or what a backend has is not the encoding of one."""
+
+
 class MicroversionTooLow(BadRequest):
     """A request cannot be expressed in the microversion that it is to be sent with."""
 
@@ -81,6 +95,20 @@ class ServiceError(SteelyardError):
     """A service that was asked could not answer."""
 
     status = 502
+
+
+class NoAccess(ServiceError):
+    """A service cannot be asked at all: it is not reached, or it does not let us in."""
+
+
+class BackendRefused(ServiceError):
+    """A backend of tags has said no: nothing has happened there, and nothing is kept here."""
+
+
+class OutcomeUnknown(ServiceError):
+    """A backend of tags has not answered: whether it does what it was asked shows later."""
+
+    status = 503
 
 
 class PluginError(SteelyardError):

@@ -6,16 +6,20 @@ configuration, or in a test from a Placement in the same process.
 
 from typing import Any
 
-from steelyard import errors, microversions
+from steelyard import errors, microversions, sessions
 
 SERVICE_TYPE = "placement"
 
 _ERRORS = {
     400: errors.BadRequest,
+    401: errors.NoAccess,
+    403: errors.NoAccess,
     404: errors.NotFound,
     406: errors.MicroversionTooLow,
     409: errors.Conflict,
 }
+# Placement says so in the bodies of its errors, from microversion 1.23 on.
+_CONCURRENT_UPDATE = "placement.concurrent_update"
 
 
 class Placement:
@@ -25,17 +29,9 @@ class Placement:
     """
 
     def __init__(self, session: Any, **endpoint_filter: Any) -> None:
-        try:
-            from keystoneauth1 import adapter, exceptions  # noqa: PLC0415  (an extra)
-        except ModuleNotFoundError:
-            raise errors.MissingExtra(
-                "asking a Placement needs keystoneauth1: "
-                "python3 -m pip install 'steelyard[placement]'"
-            ) from None
-        if not isinstance(session, adapter.Adapter):
-            session = adapter.Adapter(session, service_type=SERVICE_TYPE, **endpoint_filter)
-        self._adapter = session
-        self._failures = exceptions.ClientException
+        self._service = sessions.Service(
+            "a Placement", "placement", session, service_type=SERVICE_TYPE, **endpoint_filter
+        )
         self._newest: str | None = None
 
     @property
@@ -49,43 +45,37 @@ class Placement:
                 microversions.number(self._newest)
             except (KeyError, TypeError, ValueError, errors.BadRequest):
                 self._newest = None
-                raise errors.ServiceError(
-                    f"what is asked does not say which microversions it speaks, but "
-                    f"{answer!r:.200}; is this a Placement?"
+                raise self._service.stranger(
+                    f"does not say which microversions it speaks, but {answer!r:.200}"
                 ) from None
         return self._newest
 
     def send(self, method: str, url: str, microversion: str, body: Any = None) -> Any:
         """What Placement answers, read as JSON; its errors become ours."""
-        try:
-            answer = self._adapter.request(
-                url,
-                method,
-                raise_exc=False,
-                headers={"OpenStack-API-Version": f"{SERVICE_TYPE} {microversion}"},
-                **({} if body is None else {"json": body}),
-            )
-        except self._failures as error:
-            raise errors.ServiceError(f"Placement cannot be asked: {error}") from error
+        headers = {"OpenStack-API-Version": f"{SERVICE_TYPE} {microversion}"}
+        answer = self._service.ask(method, url, body, headers=headers)
         if not 200 <= answer.status_code < 300:
             if answer.status_code == 406:
                 self._newest = None  # it is not what it was: ask again
             raise _error(answer)
-        if not answer.content:
-            return None
-        try:
-            return answer.json()
-        except ValueError:
-            raise errors.ServiceError(
-                f"what is asked does not answer with JSON, but {_text(answer):.200}; "
-                f"is this a Placement?"
-            ) from None
+        return self._service.content(answer) if answer.content else None
 
 
 def _error(answer: Any) -> errors.SteelyardError:
     """The error that stands for this answer, with the reason that it gives."""
     kind = _ERRORS.get(answer.status_code, errors.ServiceError)
+    if kind is errors.Conflict and _code(answer) == _CONCURRENT_UPDATE:
+        kind = errors.ConcurrentUpdate
     return kind(f"Placement answered {answer.status_code}: {_reason(answer)}")
+
+
+def _code(answer: Any) -> str | None:
+    """What Placement calls the error; None where it has no name for it."""
+    try:
+        code: str = answer.json()["errors"][0]["code"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return code
 
 
 def _reason(answer: Any) -> str:
@@ -94,9 +84,5 @@ def _reason(answer: Any) -> str:
         body = answer.json()
         said = body["errors"][0]["detail"] if "errors" in body else body["error"]["message"]
     except (ValueError, LookupError, TypeError):
-        said = _text(answer)
+        said = sessions.text(answer)
     return " ".join(str(said or "").split()) or "no reason given"
-
-
-def _text(answer: Any) -> str:
-    return " ".join(str(answer.text).split())

@@ -11,13 +11,25 @@ from stevedore import named
 
 from steelyard import errors
 from steelyard.filters.base import Filter
+from steelyard.tags.backends.base import TagBackend
 from steelyard.weighers.base import Weigher
 
 FILTERS = "steelyard.filters"
 WEIGHERS = "steelyard.weighers"
 QUERY_BUILDERS = "steelyard.query_builders"
+CONSUMER_MODELS = "steelyard.consumer_models"
+TAG_BACKENDS = "steelyard.tag_backends"
 
-_BASES: dict[str, type[Filter | Weigher]] = {FILTERS: Filter, WEIGHERS: Weigher}
+_BASES: dict[str, type[Filter | Weigher | TagBackend]] = {
+    FILTERS: Filter,
+    WEIGHERS: Weigher,
+    TAG_BACKENDS: TagBackend,
+}
+# What plugins of the other groups must have.
+_METHODS = {
+    QUERY_BUILDERS: ["from_flavor"],
+    CONSUMER_MODELS: ["post_allocations", "get_allocations", "usages", "count"],
+}
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -85,8 +97,9 @@ def _kind(group: str) -> str:
 
 def _fault(group: str, found: Any) -> str:
     """What is missing for a plugin of the group."""
-    if group == QUERY_BUILDERS:
-        return "" if callable(getattr(found, "from_flavor", None)) else "has no from_flavor"
+    if group in _METHODS:
+        missing = [name for name in _METHODS[group] if not callable(getattr(found, name, None))]
+        return f"has no {', '.join(missing)}" if missing else ""
     base = _BASES[group]
     if isinstance(found, type) and issubclass(found, base):
         return ""

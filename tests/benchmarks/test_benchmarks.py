@@ -38,3 +38,15 @@ def test_sql_and_placement_agree_on_the_inputs_of_the_benchmark(capsys: Any) -> 
     rows = benchmark("trait_queries").run([sa.make_url("sqlite://")], 200, 2, print)
     assert len(rows) == 6
     assert "SEARCH" in capsys.readouterr().out  # the plan, in which indexes are used
+
+
+def test_the_store_and_placement_agree_on_usages_of_the_benchmark(capsys: Any) -> None:
+    rows = benchmark("consumer_usages").run([sa.make_url("sqlite://")], 3000, 1, print)
+    assert [row.ours.statements for row in rows] == [1, 1, 1, 1]
+    assert "by type, of a user" in capsys.readouterr().out
+
+
+def test_both_upgrades_of_the_benchmark_give_types_to_all_consumers(capsys: Any) -> None:
+    rows = benchmark("consumer_upgrade").run([sa.make_url("sqlite://")], [300, 12_000], print)
+    assert [row.consumers for row in rows] == [300, 12_000]
+    assert "one statement" in capsys.readouterr().out

@@ -1,5 +1,6 @@
 """Placement over HTTP, as a keystoneauth session and openstacksdk reach it: when it is none, too."""
 
+import contextlib
 import http.server
 import json
 import threading
@@ -12,8 +13,10 @@ from keystoneauth1 import adapter, noauth, session
 from steelyard import cli
 from steelyard.errors import (
     BadRequest,
+    ConcurrentUpdate,
     Conflict,
     MicroversionTooLow,
+    NoAccess,
     NotFound,
     ServiceError,
     SteelyardError,
@@ -29,6 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(InfluxDB|service_type)")
 VERSION = {"id": "v1.0", "max_version": "1.39", "min_version": "1.0"}
 LINKS = {"status": "CURRENT", "links": [{"rel": "self", "href": ""}]}
 ROOT = {"versions": [VERSION | LINKS]}
+CONCURRENT = "placement.concurrent_update"
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -97,11 +101,14 @@ def test_an_old_placement_is_not_asked_what_it_cannot_understand(server: Server)
     ("status", "body", "kind", "said"),
     [
         (400, {"errors": [{"detail": "no\n such"}]}, BadRequest, "answered 400: no such"),
-        (401, {"error": {"message": "who?"}}, ServiceError, "answered 401: who?"),
-        (403, {"errors": [{"detail": None}]}, ServiceError, "answered 403: no reason given"),
+        (401, {"error": {"message": "who?"}}, NoAccess, "answered 401: who?"),
+        (403, {"errors": [{"detail": None}]}, NoAccess, "answered 403: no reason given"),
         (404, {}, NotFound, "answered 404"),
         (406, {"errors": []}, MicroversionTooLow, "answered 406"),
         (409, {"errors": [{"detail": "again"}]}, Conflict, "answered 409: again"),
+        (409, {"errors": [{"code": "placement.undefined_code"}]}, Conflict, "answered 409"),
+        (409, {"errors": [{"code": CONCURRENT}]}, ConcurrentUpdate, "answered 409"),
+        (409, b"<html>again</html>", Conflict, "answered 409: <html>again</html>"),
         (500, b"<html>oops</html>", ServiceError, "answered 500: <html>oops</html>"),
         (300, b"", ServiceError, "answered 300: no reason given"),
         (200, b"<html>log in</html>", ServiceError, "but <html>log in</html>; is this a Placem"),
@@ -167,3 +174,96 @@ def test_an_unknown_cloud_is_named(os_cloud: Any, capsys: Any) -> None:
     os_cloud("http://127.0.0.1:9")
     assert cli.main(["query", "--resources", "VCPU:1", "--os-cloud", "there"]) == 2
     assert "--os-cloud there: Cloud there was not found" in capsys.readouterr().err
+
+
+PROVIDERS = "/resource_providers"
+C1, C2, C3 = (f"00000000-0000-4000-8000-00000000000{n}" for n in (1, 2, 3))
+BACKFILL = ["consumer", "backfill", "--type", "INSTANCE", "--project", "p", "--os-cloud", "here"]
+
+
+@pytest.fixture
+def consumers(server: Server, os_cloud: Any) -> dict[str, tuple[int, bytes]]:
+    """A Placement with three consumers who have their type; the answers about each."""
+    os_cloud(url(server))
+    found = {
+        "allocations": {"r": {"generation": 1, "resources": {"VCPU": 1}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": 1,
+        "consumer_type": "INSTANCE",
+    }
+    several: Any = {"allocations": {C1: {}, C2: {}, C3: {}}}
+    server.answers |= {
+        PROVIDERS: (200, json.dumps({"resource_providers": [{"uuid": "r"}]}).encode()),
+        f"{PROVIDERS}/r/allocations": (200, json.dumps(several).encode()),
+        **{f"/allocations/{uuid}": (200, json.dumps(found).encode()) for uuid in (C1, C2, C3)},
+    }
+    return server.answers
+
+
+def test_a_backfill_needs_a_placement_with_types(
+    server: Server, os_cloud: Any, capsys: Any
+) -> None:
+    os_cloud(url(server))
+    old = {"versions": [VERSION | LINKS | {"max_version": "1.37"}]}
+    server.answers["/"] = (200, json.dumps(old).encode())
+    assert cli.main(BACKFILL) == 2
+    out, err = capsys.readouterr()
+    assert "speaks up to 1.37: consumers have types from 1.38 on; upgrade Placement" in err
+    assert out == ""
+    assert not [path for path, _ in server.asked if path != "/"]
+
+
+@pytest.mark.parametrize(
+    ("status", "detail"), [(401, "who?"), (403, "not you"), (406, "Unacceptable version header")]
+)
+def test_a_backfill_stops_at_what_all_would_meet(
+    server: Server, consumers: Any, capsys: Any, status: int, detail: str
+) -> None:
+    body = {"errors": [{"detail": detail}]}
+    consumers[f"/allocations/{C2}"] = (status, json.dumps(body).encode())
+    assert cli.main([*BACKFILL, "-f", "json"]) == 2
+    out, err = capsys.readouterr()
+    reason = "has the type INSTANCE already"
+    assert json.loads(out) == [{"Outcome": "skipped", "Consumers": 1, "Reason": reason}]
+    assert f"steelyard: Placement answered {status}: {detail}\n" in err
+    assert "steelyard: stopped after 1 of 3 consumers; what is listed is done" in err
+    assert f"/allocations/{C3}" not in [path for path, _ in server.asked]
+
+
+def test_a_backfill_goes_on_where_one_consumer_fails(consumers: Any, capsys: Any) -> None:
+    consumers[f"/allocations/{C2}"] = (500, b'{"errors": [{"detail": "oops"}]}')
+    assert cli.main([*BACKFILL, "--long", "-f", "csv", "--quote", "none"]) == 1
+    out, err = capsys.readouterr()
+    assert out.split() == [
+        *["Consumer,Outcome,Reason", f"{C1},skipped,has", "the", "type", "INSTANCE", "already"],
+        *[f"{C2},failed,Placement", "answered", "500:", "oops"],
+        *[f"{C3},skipped,has", "the", "type", "INSTANCE", "already"],
+    ]
+    assert err == ""
+
+
+@pytest.mark.parametrize("path", [PROVIDERS, f"{PROVIDERS}/r/allocations"])
+def test_a_backfill_that_cannot_begin_says_why(consumers: Any, capsys: Any, path: str) -> None:
+    consumers[path] = (503, b"down")
+    assert cli.main(BACKFILL) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "steelyard: Placement answered 503: down\n")
+
+
+def test_a_backfill_shows_how_far_it_is(consumers: Any, capsys: Any, monkeypatch: Any) -> None:
+    seen: list[Any] = []
+
+    def watched(uuids: Any, **options: Any) -> Any:
+        seen.append((options["desc"], len(uuids), options["disable"]))
+        return contextlib.nullcontext(uuids) if options["desc"] == "consumers" else uuids
+
+    monkeypatch.setattr("tqdm.tqdm", watched)
+    for terminal in (True, False):
+        monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal)
+        assert cli.main(BACKFILL) == 0
+    assert seen == [
+        *[("resource providers", 1, False), ("consumers", 3, False)],
+        *[("resource providers", 1, True), ("consumers", 3, True)],
+    ]
+    capsys.readouterr()

@@ -83,13 +83,19 @@ def test_a_configuration_example_sets_real_options(block: str, tmp_path: pathlib
     path.write_text(block)
     conf = cfg.ConfigOpts()
     conf([], project="steelyard", default_config_files=[str(path)], default_config_dirs=[])
-    group = options.register(conf)
-    section = re.search(r"^\[steelyard\]\n((?:(?!\[).*\n?)*)", block, re.MULTILINE)
-    assert section
-    names = re.findall(r"^(\w+) *=", section[1], re.MULTILINE)
+    groups = {
+        options.GROUP: options.register(conf),
+        options.TAGS_GROUP: options.register_tags(conf),
+    }
+    names = [
+        (group, name)
+        for group in groups
+        for section in re.findall(rf"^\[{group}\]\n((?:(?!\[).*\n?)*)", block, re.MULTILINE)
+        for name in re.findall(r"^(\w+) *=", section, re.MULTILINE)
+    ]
     assert names
-    for name in names:
-        getattr(group, name)
+    for group, name in names:
+        getattr(groups[group], name)
 
 
 def test_the_sample_configuration_is_up_to_date(tmp_path: pathlib.Path) -> None:

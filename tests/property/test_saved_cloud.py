@@ -28,9 +28,9 @@ def clouds(draw: st.DrawFn) -> Cloud:
         return draw(st.dictionaries(names, strategy, max_size=3))
 
     hosts = {
-        name: Host(name, vcpus, ram_mb, disk_gb, traits)
-        for name, (vcpus, ram_mb, disk_gb, traits) in named(
-            st.tuples(numbers, numbers, numbers, st.frozensets(texts, max_size=2))
+        name: Host(name, *described)
+        for name, described in named(
+            st.tuples(numbers, numbers, numbers, st.frozensets(texts, max_size=2), texts)
         ).items()
     }
     members = st.lists(st.sampled_from(sorted(hosts)), max_size=3) if hosts else st.just([])

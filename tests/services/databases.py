@@ -51,11 +51,11 @@ def needed(server: str) -> sa.URL:
 
 
 @contextlib.contextmanager
-def own_database(server_url: sa.URL) -> Iterator[sa.Engine]:
+def own_database(server_url: sa.URL, options: str = "") -> Iterator[sa.Engine]:
     """An engine on a new database, which is dropped in the end."""
     name = f"steelyard_test_{uuid.uuid4().hex}"
     with contextlib.closing(_administrator(server_url).connect()) as administrator:
-        administrator.exec_driver_sql(f"CREATE DATABASE {name}")
+        administrator.exec_driver_sql(f"CREATE DATABASE {name} {options}")
         engine = sa.create_engine(server_url.set(database=name))
         try:
             yield engine

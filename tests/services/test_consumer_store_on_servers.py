@@ -1,6 +1,7 @@
 """The store of consumers on PostgreSQL and MariaDB."""
 
 import concurrent.futures
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from consumer_stores import C1, C2, C3, body
 from services import databases
 
 from steelyard.consumers import ConsumerStore
-from steelyard.errors import Conflict
+from steelyard.errors import Conflict, ServiceError
 
 
 @pytest.fixture(params=["postgresql", "mariadb"])
@@ -30,6 +31,34 @@ def test_what_is_written(engine: sa.Engine, check: Any) -> None:
 @pytest.mark.parametrize("check", consumer_stores.SCHEMAS)
 def test_the_schema(engine: sa.Engine, check: Any) -> None:
     check(engine)
+
+
+def test_a_transaction_that_the_database_gives_up(engine: sa.Engine) -> None:
+    """One of two that wait for each other is told to begin again; nothing of it is there."""
+    store = ConsumerStore(engine)
+    store.upgrade()
+    store.post_allocations({consumer: body(p1={"VCPU": 1}) for consumer in (C1, C2)})
+    transactions = engine.execution_options(isolation_level="READ COMMITTED")
+    both = threading.Barrier(2, timeout=30)
+
+    def write(*names: str) -> str:
+        with transactions.connect() as connection:
+            inside = ConsumerStore(connection)
+            inside.put_allocations(names[0], body(1, p1={"VCPU": 2}))
+            both.wait()
+            try:
+                inside.put_allocations(names[1], body(1, p1={"VCPU": 2}))
+            except ServiceError as error:
+                return str(error)
+            connection.commit()
+            return "done"
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        said = sorted(pool.map(write, (C1, C2), (C2, C1)))
+    assert said[0] == "done"
+    assert "has given up the transaction" in said[1]
+    assert "eadlock" in said[1]
+    assert store.usages("p")["usages"]["INSTANCE"] == {"consumer_count": 2, "VCPU": 4}
 
 
 def test_no_update_is_lost(engine: sa.Engine) -> None:

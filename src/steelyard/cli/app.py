@@ -16,8 +16,11 @@ from steelyard import errors
 from steelyard.scheduler import NoValidHost
 
 NO_VALID_HOST = 1
+NOT_THERE = 1
+SOME_FAILED = 1
 USERS_MISTAKE = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE: never to be taken for "no valid host"
+INTERRUPTED = 130  # as a shell has it of who is ended by SIGINT
 
 
 class App(app.App):

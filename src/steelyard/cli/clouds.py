@@ -3,11 +3,12 @@
 import argparse
 import os
 import sys
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import tqdm
 
 from steelyard import errors
+from steelyard.cli import os_clouds
 from steelyard.cli.app import Action, App
 from steelyard.scheduler import Cloud, cloud_file
 from steelyard.scheduler.saved_cloud import SavedCloud
@@ -49,6 +50,14 @@ def read(path: str) -> Cloud:
         raise errors.InvalidCloud(f"{path}: {error.strerror}") from error
 
 
+def overrides(parsed_args: argparse.Namespace) -> list[tuple[str, Any]]:
+    """The options of the scheduler that the command line gives."""
+    given = [] if parsed_args.seed is None else [("seed", parsed_args.seed)]
+    # A cloud's Placement is asked by the model that is made for it.
+    recording = vars(parsed_args).get("os_cloud") is not None
+    return [*given, ("consumer_model", os_clouds.MODEL)] if recording else given
+
+
 def saved(path: str | None) -> SavedCloud:
     """The cloud that the file describes, to be changed."""
     if path in (None, "-"):
@@ -59,6 +68,11 @@ def saved(path: str | None) -> SavedCloud:
 def save(changed: SavedCloud, cloud: Cloud, app: App) -> None:
     """Replaces the file, and says so where that loses something."""
     changed.save(cloud)
+    tell_unkept(changed, app)
+
+
+def tell_unkept(changed: SavedCloud, app: App) -> None:
+    """Says what has been lost when the file was replaced."""
     if changed.unkept:
         app.stderr.write(
             f"steelyard: {changed.path}: its {' and '.join(changed.unkept)} are gone\n"

@@ -1,31 +1,36 @@
-"""steelyard usage, and what commands on a store of consumers have in common"""
+"""steelyard usage and consumer types, and what commands on a store of consumers have in common"""
 
 import argparse
+import os
+import urllib.parse
 from typing import TYPE_CHECKING, Any
 
 # Its store and its client need extras, which the other commands do without: named where used.
 from steelyard import consumers, errors
 from steelyard.cli import os_clouds
-from steelyard.cli.app import Action, Listing
-from steelyard.cli.columns import Amounts
+from steelyard.cli.app import Listing
+from steelyard.cli.columns import Amounts, Names
+from steelyard.consumers import names
 from steelyard.consumers.usages import COUNT
 
 if TYPE_CHECKING:
     from steelyard.consumers import ConsumerStore, PlacementConsumers
 
-_URL = "of SQLAlchemy's, such as sqlite:////var/lib/consumers.db or postgresql+psycopg://host/db"
+URL = "of SQLAlchemy's, such as sqlite:////var/lib/consumers.db or postgresql+psycopg://host/db"
 
 
-class AtUrl(Action):
-    """A command on the store of consumers at a URL."""
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument("--url", required=True, help=f"the database, as a URL {_URL}")
-        return parser
-
-    def store(self, parsed_args: argparse.Namespace) -> "ConsumerStore":
-        return consumers.ConsumerStore(parsed_args.url)
+def existing(url: str) -> str:
+    """The URL, if it is not that of a file which SQLite would have to create first."""
+    backend, _, path = url.partition("?")[0].partition(":///")
+    if backend.partition("+")[0] != "sqlite" or not path or path.startswith((":memory:", "file:")):
+        return url
+    # Whether what is quoted is unquoted depends on the version of SQLAlchemy.
+    if not any(map(os.path.exists, (path, urllib.parse.unquote(path)))):
+        raise errors.NotFound(
+            f"there is no file {path!r}; correct --url, or let steelyard db upgrade create it, "
+            f"with --schema tags for tags"
+        )
+    return url
 
 
 class Usage(Listing):
@@ -36,11 +41,7 @@ class Usage(Listing):
         parser.add_argument("--project", required=True, metavar="P", help="the id of the project")
         parser.add_argument("--user", metavar="U", help="the id of one user of the project")
         parser.add_argument("--type", metavar="T", help="one type, or all for all together")
-        source = parser.add_mutually_exclusive_group(required=True)
-        source.add_argument("--url", help=f"a store of consumers, as a URL {_URL}")
-        source.add_argument(
-            "--os-cloud", metavar="NAME", help="a cloud of clouds.yaml whose Placement to ask"
-        )
+        _add_source(parser)
         return parser
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
@@ -54,12 +55,51 @@ class Usage(Listing):
         ]
 
 
+class ConsumerTypes(Listing):
+    """List the types of consumers, how many there are, and which names may be slips."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "--project",
+            metavar="P",
+            help="count the consumers of this project alone; a Placement has to be told",
+        )
+        parser.add_argument("--user", metavar="U", help="those of one user of the project")
+        _add_source(parser)
+        return parser
+
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return ("Type", "Consumers", "Perhaps meant")
+
+    def content(self, parsed_args: argparse.Namespace) -> Any:
+        counts = _counts(parsed_args)
+        near = names.near_misses(counts)
+        return [(name, counts[name], Names(near.get(name, []))) for name in sorted(counts)]
+
+
+def _counts(parsed_args: argparse.Namespace) -> dict[str, int]:
+    """How many consumers of each type there are."""
+    project, user = parsed_args.project, parsed_args.user
+    if project is not None:
+        usages = _model(parsed_args).usages(project, user)["usages"]
+        return {name: used[COUNT] for name, used in usages.items()}
+    if user is not None:
+        raise errors.BadRequest("--user is a user of a project: name that too, with --project")
+    if parsed_args.url is None:
+        raise errors.BadRequest("Placement counts the consumers of one project: name --project")
+    return consumers.ConsumerStore(existing(parsed_args.url)).types()
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--url", help=f"a store of consumers, as a URL {URL}")
+    source.add_argument(
+        "--os-cloud", metavar="NAME", help="a cloud of clouds.yaml whose Placement to ask"
+    )
+
+
 def _model(parsed_args: argparse.Namespace) -> "ConsumerStore | PlacementConsumers":
     if parsed_args.url is None:
         return consumers.PlacementConsumers(os_clouds.placement(parsed_args.os_cloud))
-    store = consumers.ConsumerStore(parsed_args.url)
-    if store.current() is None:
-        raise errors.NotFound(
-            "there is no store of consumers; create one with steelyard db upgrade"
-        )
-    return store
+    return consumers.ConsumerStore(existing(parsed_args.url))

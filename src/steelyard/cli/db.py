@@ -1,17 +1,57 @@
 """steelyard db upgrade|current|history"""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+# The stores need extras, which the other commands do without: named where used.
+from steelyard import consumers, errors, extras
 from steelyard.cli.app import Action, Listing
-from steelyard.cli.consumers import AtUrl
+from steelyard.cli.consumers import URL, existing
+
+if TYPE_CHECKING:
+    from steelyard.stores import Store
+    from steelyard.tags import TagStore
+
+_load = extras.lazily("steelyard.tags", {"store": ("configured", "sql")})
+
+_CONSUMERS, _TAGS = "consumers", "tags"
 
 
-class DbUpgrade(AtUrl, Action):
-    """Create the tables of a store of consumers, or bring them up to date.
+class _AtUrl(Action):
+    """A command on the tables of a store in the database at a URL."""
 
-    A database that a Placement lives in is refused. What has been done is kept when a later step
-    fails; the command can be repeated.
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "--url",
+            help=f"the database, as a URL {URL}; for tags, the configured one unless given",
+        )
+        parser.add_argument(
+            "--schema",
+            choices=[_CONSUMERS, _TAGS],
+            default=_CONSUMERS,
+            help="whose tables; %(default)s unless given",
+        )
+        return parser
+
+    def store(self, parsed_args: argparse.Namespace) -> "Store":
+        url = None if parsed_args.url is None else self.url(parsed_args)
+        if parsed_args.schema == _TAGS:
+            configured: TagStore = _load("store")(self.configuration(), url)
+            return configured
+        if url is None:
+            raise errors.BadRequest("the database of consumers is missing: name it with --url")
+        return consumers.ConsumerStore(url)
+
+    def url(self, parsed_args: argparse.Namespace) -> str:
+        return existing(parsed_args.url)
+
+
+class DbUpgrade(_AtUrl, Action):
+    """Create the tables of consumers or of tags, or bring them up to date.
+
+    A database that a Placement lives in is refused for consumers. What has been done is kept when a
+    later step fails; the command can be repeated.
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -20,16 +60,20 @@ class DbUpgrade(AtUrl, Action):
         store.upgrade()
         self.app.stdout.write(f"{before or 'nothing'} -> {store.current()}\n")
 
+    def url(self, parsed_args: argparse.Namespace) -> str:
+        """Any: this is the command that creates a file."""
+        return str(parsed_args.url)
 
-class DbCurrent(AtUrl, Action):
-    """Show the revision of the tables of a store of consumers."""
+
+class DbCurrent(_AtUrl, Action):
+    """Show the revision of the tables of consumers or of tags."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         self.app.stdout.write(f"{self.store(parsed_args).current() or 'nothing'}\n")
 
 
-class DbHistory(AtUrl, Listing):
-    """List the revisions of the tables of a store of consumers, and which are there."""
+class DbHistory(_AtUrl, Listing):
+    """List the revisions of the tables of consumers or of tags, and which are there."""
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
         return ("Revision", "There", "What it does")

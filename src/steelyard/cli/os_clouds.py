@@ -3,6 +3,9 @@
 from steelyard import errors
 from steelyard.placement import Placement
 
+MODEL = "placement"
+"""The model of consumers that is made for it."""
+
 
 def placement(cloud: str) -> Placement:
     """The client of the Placement of the named cloud."""

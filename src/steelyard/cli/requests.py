@@ -36,7 +36,7 @@ class RequestListing(Listing):
         return parser
 
     def scheduler(self, parsed_args: argparse.Namespace) -> FilterScheduler:
-        overrides = [] if parsed_args.seed is None else [("seed", parsed_args.seed)]
+        overrides = clouds.overrides(parsed_args)
         return FilterScheduler(self.cloud(parsed_args), self.configuration(overrides))
 
     def request(self, parsed_args: argparse.Namespace, scheduler: FilterScheduler) -> Request:

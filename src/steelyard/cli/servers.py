@@ -2,12 +2,14 @@
 
 import abc
 import argparse
+import contextlib
 from typing import Any
 
 from steelyard.cli import clouds
 from steelyard.cli.app import Listing, Showing
 from steelyard.cli.clouds import OnCloudFile
 from steelyard.cli.columns import Number
+from steelyard.cli.recording import Recording
 from steelyard.scheduler import FilterScheduler, Selection
 
 
@@ -38,16 +40,18 @@ class _OneServer(OnCloudFile, Showing):
         return "Server", "From", "To", "Weight", "Hosts that fit"
 
     def content(self, parsed_args: argparse.Namespace) -> Any:
-        overrides = [] if parsed_args.seed is None else [("seed", parsed_args.seed)]
         saved = clouds.saved(parsed_args.cloud)
-        scheduler = FilterScheduler(saved.cloud, self.configuration(overrides))
+        scheduler = FilterScheduler(saved.cloud, self.configuration(clouds.overrides(parsed_args)))
         server = scheduler.cloud.server(parsed_args.server)
         selection = self.select(scheduler, server.uuid)
         (decision,) = selection.decisions
         (chosen,) = selection.servers
         if chosen.host != server.host:
-            scheduler.commit(selection)
-            clouds.save(saved, scheduler.cloud, self.app)
+            with self.meanwhile(parsed_args, scheduler, selection):
+                scheduler.commit(selection)
+                saved.save(scheduler.cloud)
+            # Afterwards: what fails in there is taken back, and the file would not be.
+            clouds.tell_unkept(saved, self.app)
         return (
             server.name,
             server.host,
@@ -60,9 +64,18 @@ class _OneServer(OnCloudFile, Showing):
     def select(self, scheduler: FilterScheduler, uuid: str) -> Selection:
         """What the scheduler says."""
 
+    def meanwhile(
+        self, parsed_args: argparse.Namespace, scheduler: FilterScheduler, selection: Selection
+    ) -> contextlib.AbstractContextManager[None]:
+        """What else is done while the file is changed."""
+        return contextlib.nullcontext()
 
-class ServerMove(_OneServer):
+
+class ServerMove(Recording, _OneServer):
     """Move a server of a cloud file to another host, as a migration would.
+
+    With --url or --os-cloud, what is recorded there as allocated to it from its host moves too;
+    what it has from elsewhere stays as it is.
 
     The file is replaced as a whole; its comments and anchors are not kept, which is said. The exit
     status is 1 when no other host fits.
@@ -70,6 +83,11 @@ class ServerMove(_OneServer):
 
     def select(self, scheduler: FilterScheduler, uuid: str) -> Selection:
         return scheduler.select_move(uuid)
+
+    def meanwhile(
+        self, parsed_args: argparse.Namespace, scheduler: FilterScheduler, selection: Selection
+    ) -> contextlib.AbstractContextManager[None]:
+        return self.recorded(parsed_args, scheduler, selection)
 
 
 class ServerEvacuate(ServerMove):

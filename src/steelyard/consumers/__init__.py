@@ -3,10 +3,10 @@
 The store needs the extra ``sql``, the client ``placement``: each is imported when it is asked for.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steelyard.consumers.names import ConsumerType
+from steelyard.extras import lazily
 
 if TYPE_CHECKING:
     from steelyard.consumers.client import PlacementConsumers
@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConsumerStore", "ConsumerType", "PlacementConsumers"]
 
-_ROOMS = {"ConsumerStore": "store", "PlacementConsumers": "client"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return getattr(importlib.import_module(f"{__name__}.{_ROOMS[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(
+    __name__,
+    {"ConsumerStore": ("store", "sql"), "PlacementConsumers": ("client", "placement")},
+)

@@ -5,24 +5,39 @@ accepted and not used.
 """
 
 import dataclasses
+import re
 import uuid
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import jsonschema
 
 from steelyard import errors
 from steelyard.consumers import names
 from steelyard.consumers.names import ConsumerType
+from steelyard.consumers.uuids import canonical
 
-try:
-    import jsonschema
-except ModuleNotFoundError as error:
-    raise errors.MissingExtra(
-        "consumers need jsonschema: python3 -m pip install 'steelyard[sql]'"
-    ) from error
+#: The largest amount that the tables keep.
+LARGEST = 2**31 - 1
 
 _UUID = "^[0-9a-fA-F-]{36}$"
 _RESOURCE_CLASS = "^[A-Z0-9_]+$"
-_OWNER = {"type": "string", "minLength": 1, "maxLength": 255}
+_LONGEST = 255
+
+# A pattern's $ is also found before a newline at the end.
+_ONE_LINE = "text of one line"
+# PostgreSQL keeps no NUL, and no database a lone surrogate, which UTF-8 has no bytes for.
+_STORABLE = "text that can be stored"
+# What is said of a text that has not the format.
+_SAID = {
+    _ONE_LINE: "has more than one line",
+    _STORABLE: "has a NUL, or a surrogate that stands alone: no database keeps them",
+    "uuid": "is no UUID",
+}
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+_OWNER = {"type": "string", "minLength": 1, "maxLength": _LONGEST, "format": _STORABLE}
 
 _ALLOCATIONS = {
     "type": "object",
@@ -34,7 +49,10 @@ _ALLOCATIONS = {
                 "resources": {
                     "type": "object",
                     "minProperties": 1,
-                    "patternProperties": {_RESOURCE_CLASS: {"type": "integer", "minimum": 1}},
+                    "propertyNames": {"maxLength": _LONGEST, "format": _ONE_LINE},
+                    "patternProperties": {
+                        _RESOURCE_CLASS: {"type": "integer", "minimum": 1, "maximum": LARGEST}
+                    },
                     "additionalProperties": False,
                 },
             },
@@ -63,12 +81,17 @@ PUT_SCHEMA: Mapping[str, Any] = {
         "allocations": _ALLOCATIONS,
         "project_id": _OWNER,
         "user_id": _OWNER,
-        "consumer_generation": {"type": ["integer", "null"]},
+        "consumer_generation": {
+            "type": ["integer", "null"],
+            "minimum": -LARGEST,
+            "maximum": LARGEST - 1,  # there is another one after it
+        },
         "consumer_type": {
             "type": "string",
             "pattern": names.PATTERN,
             "minLength": 1,
             "maxLength": names.LONGEST,
+            "format": _ONE_LINE,
         },
         "mappings": _MAPPINGS,
     },
@@ -82,6 +105,16 @@ POST_SCHEMA: Mapping[str, Any] = {
     "minProperties": 1,
     "patternProperties": {_UUID: PUT_SCHEMA},
     "additionalProperties": False,
+}
+
+#: The allocations in the body of ``POST /reshaper``: as in a POST, but there may be none.
+RESHAPE_SCHEMA: Mapping[str, Any] = {**POST_SCHEMA, "minProperties": 0}
+
+#: Whose usages are asked for, as in the query of ``GET /usages``.
+OWNER_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"project_id": _OWNER, "user_id": _OWNER},
+    "required": ["project_id"],
 }
 
 
@@ -101,39 +134,89 @@ class Write:
 def put(consumer: str, body: object) -> Write:
     """What the body of a PUT for this consumer asks for."""
     _check(body, PUT_SCHEMA)
-    return _write(consumer, body)
+    return _write(check_uuid("consumer", consumer), body, "$")
 
 
 def post(body: object) -> list[Write]:
     """What the body of a POST asks for, by consumer."""
     _check(body, POST_SCHEMA)
-    writes = [_write(consumer, said) for consumer, said in _mapping(body).items()]
-    seen: set[str] = set()
-    for write in writes:
-        if write.consumer in seen:
-            raise errors.InvalidAllocations(f"consumer {write.consumer} is there twice")
-        seen.add(write.consumer)
-    return writes
+    return _writes(body)
+
+
+def reshape(body: object) -> list[Write]:
+    """What the allocations of a reshape ask for, by consumer."""
+    _check(body, RESHAPE_SCHEMA)
+    return _writes(body)
+
+
+def check_owner(project: object, user: object = None) -> None:
+    """Raises BadRequest where no consumer can be of such a project, or such a user of it."""
+    said = {"project_id": project} | ({} if user is None else {"user_id": user})
+    fault = _fault(said, OWNER_SCHEMA)
+    if fault is not None:
+        raise errors.BadRequest(fault)
 
 
 def check_uuid(what: str, text: object) -> str:
     """The UUID as it is written in the tables."""
-    try:
-        return str(uuid.UUID(str(text)))
-    except ValueError:
+    found = canonical(str(text))
+    if found is None:
         raise errors.InvalidAllocations(
             f"{what} {text!r:.100} is no UUID; write one such as {uuid.UUID(int=0)}"
-        ) from None
+        )
+    return found
+
+
+_FORMATS = jsonschema.FormatChecker(formats=())
+
+
+@_FORMATS.checks("uuid")
+def _is_uuid(value: object) -> bool:
+    return not isinstance(value, str) or canonical(value) is not None
+
+
+@_FORMATS.checks(_ONE_LINE)
+def _is_one_line(value: object) -> bool:
+    return not isinstance(value, str) or "\n" not in value
+
+
+@_FORMATS.checks(_STORABLE)
+def _is_storable(value: object) -> bool:
+    return not isinstance(value, str) or _UNSTORABLE.search(value) is None
+
+
+def _is_object(_: object, value: object) -> bool:
+    """Whether JSON has it: names are texts there."""
+    return isinstance(value, dict) and all(isinstance(name, str) for name in value)
+
+
+_extend: Any = jsonschema.validators.extend  # it says nothing of its types
+_Validator = _extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("object", _is_object),
+)
 
 
 def _check(body: object, schema: Mapping[str, Any]) -> None:
     """Raises InvalidAllocations with the path of the fault that says most."""
-    validator = jsonschema.Draft202012Validator(
-        dict(schema), format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
-    )
-    fault = jsonschema.exceptions.best_match(validator.iter_errors(body))
+    fault = _fault(body, schema)
     if fault is not None:
-        raise errors.InvalidAllocations(f"{fault.json_path}: {fault.message:.300}")
+        raise errors.InvalidAllocations(fault)
+
+
+def _fault(body: object, schema: Mapping[str, Any]) -> str | None:
+    validator = _Validator(dict(schema), format_checker=_FORMATS)
+    try:
+        fault = jsonschema.exceptions.best_match(validator.iter_errors(body))
+    except ValueError as error:  # the fault is a number that is too long to be written
+        return f"$: {error}"
+    except RecursionError:
+        return "$: it is nested too deeply"
+    if fault is None:
+        return None
+    if fault.validator == "format":
+        return f"{fault.json_path}: {fault.instance!r:.300} {_SAID[str(fault.validator_value)]}"
+    return f"{fault.json_path}: {fault.message:.300}"
 
 
 def _mapping(body: Any) -> Mapping[str, Any]:
@@ -142,16 +225,34 @@ def _mapping(body: Any) -> Mapping[str, Any]:
     return found
 
 
-def _write(consumer: str, body: object) -> Write:
+def _writes(body: object) -> list[Write]:
     said = _mapping(body)
+    uuids = _uuids("$: consumer", said)
+    return [_write(uuids[text], said[text], f"$['{text}']") for text in said]
+
+
+def _write(consumer: str, body: object, place: str) -> Write:
+    said = _mapping(body)
+    providers = _uuids(f"{place}.allocations: resource provider", said["allocations"])
+    generation = said["consumer_generation"]
     return Write(
-        check_uuid("consumer", consumer),
+        consumer,
         said["project_id"],
         said["user_id"],
         ConsumerType(said["consumer_type"]),
-        said["consumer_generation"],
+        # JSON's 1.0 is an integer.
+        None if generation is None else int(generation),
         {
-            check_uuid("resource provider", provider): dict(allocation["resources"])
-            for provider, allocation in said["allocations"].items()
+            providers[text]: {name: int(amount) for name, amount in allocation["resources"].items()}
+            for text, allocation in said["allocations"].items()
         },
     )
+
+
+def _uuids(what: str, texts: Iterable[str]) -> dict[str, str]:
+    """Each text as the UUID that it is; no two are the same."""
+    found = {text: check_uuid(what, text) for text in texts}
+    for written, times in Counter(found.values()).most_common(1):
+        if times > 1:
+            raise errors.InvalidAllocations(f"{what} {written} is there twice")
+    return found

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from oslo_log import log as logging
 
-from steelyard import errors
+from steelyard import errors, microversions
 from steelyard.consumers import bodies
 from steelyard.consumers.names import ALL, UNKNOWN, ConsumerType
 from steelyard.consumers.usages import added, count_of
@@ -27,6 +27,24 @@ class PlacementConsumers:
     def __init__(self, session: Any) -> None:
         self._placement = session if isinstance(session, Placement) else Placement(session)
 
+    def require_types(self) -> None:
+        """Raises MicroversionTooLow if this Placement keeps no types of consumers."""
+        newest = self._placement.newest
+        if not microversions.reaches(newest, _MICROVERSION):
+            raise errors.MicroversionTooLow(
+                f"this Placement speaks up to {newest}: consumers have types from {_MICROVERSION} "
+                f"on; upgrade Placement first"
+            )
+
+    def providers(self) -> list[str]:
+        """The UUIDs of all resource providers."""
+        found = self._send("GET", "/resource_providers")["resource_providers"]
+        return [provider["uuid"] for provider in found]
+
+    def consumers_of(self, provider: str) -> list[str]:
+        """The UUIDs of those who have something allocated from the resource provider."""
+        return list(self._send("GET", f"/resource_providers/{provider}/allocations")["allocations"])
+
     def put_allocations(self, consumer: str, body: object) -> None:
         """Replaces what the consumer has."""
         write = bodies.put(consumer, body)
@@ -38,6 +56,10 @@ class PlacementConsumers:
         for write in bodies.post(body):
             _check_known(write.type)
         self._send("POST", "/allocations", body)
+
+    def delete_allocations(self, consumer: str) -> None:
+        """Takes everything from the consumer, whatever its generation."""
+        self._send("DELETE", f"/allocations/{bodies.check_uuid('consumer', consumer)}")
 
     def reshape(self, body: object) -> None:
         """Moves inventories and allocations at once; the body is that of ``POST /reshaper``."""

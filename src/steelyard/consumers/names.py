@@ -1,7 +1,10 @@
 """What consumers are called by the services that own them: INSTANCE, MIGRATION, …"""
 
 import dataclasses
+import difflib
 import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
 from steelyard import errors
 
@@ -36,3 +39,33 @@ UNKNOWN = ConsumerType("UNKNOWN")
 
 ALL = "all"
 """Stands for every type in a question; no type can be called this."""
+
+# Above what two types that are meant to be two usually have: NODE_1 and NODE_2 are at 0.83.
+_NEAR = 0.85
+# How many names of each length the others are compared with. Nobody judges names, so there may be
+# thousands; a slip is a slip for one that many use.
+_COMPARED = 50
+
+
+def near_misses(counts: Mapping[str, int]) -> dict[str, list[str]]:
+    """For each name that is nearly another one, used by more consumers: that other one.
+
+    Of the names of a length, the fifty that most use are such others.
+    """
+    found = {}
+    greater: defaultdict[int, list[str]] = defaultdict(list)
+    for name in sorted(counts, key=lambda name: (-counts[name], name)):
+        others = [other for length in _near_lengths(len(name)) for other in greater[length]]
+        near = difflib.get_close_matches(name, others, cutoff=_NEAR)
+        if near:
+            found[name] = near
+        if len(greater[len(name)]) < _COMPARED:
+            greater[len(name)].append(name)
+    return found
+
+
+def _near_lengths(length: int) -> Iterator[int]:
+    """The lengths at which a name can be near one of this length: two share at most the shorter."""
+    for other in range(length // 2, 2 * length + 1):
+        if 2 * min(length, other) >= _NEAR * (length + other):
+            yield other

@@ -1,80 +1,31 @@
 """Consumers and what is allocated to them, in a database of one's own."""
 
-import contextlib
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from steelyard import errors
 from steelyard.consumers import bodies, model
 from steelyard.consumers.bodies import Write
 from steelyard.consumers.model import allocations, consumer_types, consumers
-from steelyard.consumers.names import ALL, ConsumerType
+from steelyard.consumers.names import ALL, UNKNOWN, ConsumerType
 from steelyard.consumers.usages import COUNT, added, count_of
-
-try:
-    import alembic.command
-    import alembic.config
-    import alembic.runtime.migration
-    import alembic.script
-    import sqlalchemy as sa
-    from sqlalchemy.dialects import mysql, postgresql, sqlite
-except ModuleNotFoundError as error:
-    raise errors.MissingExtra(
-        "the store of consumers needs SQLAlchemy and alembic: "
-        "python3 -m pip install 'steelyard[sql]'"
-    ) from error
-
-_MIGRATIONS = "steelyard.consumers:migrations"
-# Tables of Placement's that we do not have; ours have the names of others of its tables.
-_PLACEMENTS = frozenset({"resource_providers", "inventories", "placement_aggregates"})
-_ATTEMPTS = 5
-
-AnswerT = TypeVar("AnswerT")
+from steelyard.stores import Store
 
 
-class ConsumerStore:
+class ConsumerStore(Store):
     """Writes, reads and counts; each write is done as a whole or not at all.
 
-    Takes a URL or an engine. A transaction that the database has given up for another one's sake,
-    a deadlock for example, is tried again, a few times.
+    ``where`` is a URL, an engine, or a connection whose transaction it is to work inside.
     """
 
-    def __init__(self, url_or_engine: str | sa.URL | sa.Engine) -> None:
-        if isinstance(url_or_engine, sa.Engine):
-            self._engine = url_or_engine
-        else:
-            self._engine = _engine(url_or_engine)
-        # Statements see what others have committed before each of them. What has been read is
-        # checked again where it is written: a generation, a unique name. SQLite lets nobody else
-        # write in between anyway.
-        self._transactions = self._engine
-        if self._engine.dialect.name != "sqlite":
-            self._transactions = self._engine.execution_options(isolation_level="READ COMMITTED")
-
-    def upgrade(self, revision: str = "head") -> None:
-        """Brings the tables to the revision; refuses a database that a Placement lives in."""
-        with _telling():
-            self._refuse_a_placement()
-        self._migrate(alembic.command.upgrade, revision)
-
-    def downgrade(self, revision: str) -> None:
-        """Takes the tables back to the revision."""
-        self._migrate(alembic.command.downgrade, revision)
-
-    def current(self) -> str | None:
-        """The revision of the tables; None where there are none."""
-        with _telling(), self._engine.connect() as connection:
-            context = alembic.runtime.migration.MigrationContext.configure(
-                connection, opts={"version_table": model.VERSION_TABLE}
-            )
-            return context.get_current_revision()
-
-    def history(self) -> list[tuple[str, str]]:
-        """Each revision, from the first on, with what it does."""
-        scripts = alembic.script.ScriptDirectory.from_config(_config())
-        found = [(script.revision, script.doc) for script in scripts.walk_revisions()]
-        return found[::-1]
+    metadata = model.metadata
+    version_table = "steelyard_consumers_version"
+    migrations = "steelyard.consumers:migrations"
+    # Tables of Placement's that we do not have; ours have the names of others of its tables.
+    foreign_tables = frozenset({"resource_providers", "inventories", "placement_aggregates"})
 
     def put_allocations(self, consumer: str, body: object) -> None:
         """What ``PUT /allocations/{consumer}`` does."""
@@ -84,23 +35,28 @@ class ConsumerStore:
         """What ``POST /allocations`` does, for all of the consumers or for none."""
         self._write(bodies.post(body))
 
+    def delete_allocations(self, consumer: str) -> None:
+        """What ``DELETE /allocations/{consumer}`` does, whatever the generation; or NotFound."""
+        uuid = bodies.check_uuid("consumer", consumer)
+        if not self.in_a_transaction(lambda connection: _deleted(connection, uuid)):
+            raise errors.NotFound(f"consumer {uuid} has no allocations")
+
     def reshape(self, body: object) -> None:
         """Replaces the allocations of many consumers at once; the body is that of a POST."""
-        self._write(bodies.post(body))
+        self._write(bodies.reshape(body))
 
     def get_allocations(self, consumer: str) -> dict[str, Any]:
         """What ``GET /allocations/{consumer}`` answers, which can be put back."""
         uuid = bodies.check_uuid("consumer", consumer)
-        return self._in_a_transaction(lambda connection: _allocations_of(connection, uuid))
+        return self.reading(lambda connection: _allocations_of(connection, uuid))
 
     def usages(
         self, project_id: str, user_id: str | None = None, consumer_type: str | None = None
     ) -> dict[str, Any]:
         """What ``GET /usages`` answers: by type, for one type, or for all together."""
+        bodies.check_owner(project_id, user_id)
         only = None if consumer_type in (None, ALL) else ConsumerType(str(consumer_type))
-        used = self._in_a_transaction(
-            lambda connection: _usages(connection, project_id, user_id, only)
-        )
+        used = self.reading(lambda connection: _usages(connection, project_id, user_id, only))
         if consumer_type == ALL:
             used = {ALL: added(used.values())} if used else {}
         return {"usages": used}
@@ -108,6 +64,10 @@ class ConsumerStore:
     def count(self, project_id: str, user_id: str | None = None, consumer_type: str = ALL) -> int:
         """How many consumers of the type a project, or a user of it, has."""
         return count_of(self.usages(project_id, user_id, consumer_type))
+
+    def types(self) -> dict[str, int]:
+        """Every type that has been used, with how many consumers of it there are."""
+        return self.reading(_counted_types)
 
     def _write(self, writes: Sequence[Write]) -> None:
         # In one order, whoever writes: two transactions that wait for each other cannot be.
@@ -118,92 +78,7 @@ class ConsumerStore:
             for write in in_order:
                 _write(connection, write, types[write.type])
 
-        self._in_a_transaction(write_all)
-
-    def _in_a_transaction(self, work: Callable[[sa.Connection], AnswerT]) -> AnswerT:
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                with _telling(), self._transactions.begin() as connection:
-                    return work(connection)
-            except _GivenUp as error:
-                failure = error
-                time.sleep(0.01 * 2**attempt)
-        raise errors.ServiceError(
-            f"the database has given up the transaction {_ATTEMPTS} times: {failure}"
-        ) from failure
-
-    def _migrate(self, command: Callable[..., None], revision: str) -> None:
-        config = _config()
-        with _telling(), self._engine.connect() as connection:
-            config.attributes["connection"] = connection
-            command(config, revision)
-            connection.commit()
-
-    def _refuse_a_placement(self) -> None:
-        there = set(sa.inspect(self._engine).get_table_names())
-        foreign = there & _PLACEMENTS
-        if model.VERSION_TABLE not in there:
-            foreign |= there & set(model.metadata.tables)
-        if foreign:
-            raise errors.Conflict(
-                f"the database has the tables {', '.join(sorted(foreign))}, which are not ours: it "
-                f"seems to be Placement's; give the store a database of its own"
-            )
-
-
-def _config() -> alembic.config.Config:
-    config = alembic.config.Config()
-    config.set_main_option("script_location", _MIGRATIONS)
-    config.set_main_option("path_separator", "os")
-    return config
-
-
-def _engine(url: str | sa.URL) -> sa.Engine:
-    try:
-        engine = sa.create_engine(url)
-    except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError) as error:
-        raise errors.BadRequest(
-            f"{str(url)!r:.200} is no URL of a database; write one such as sqlite:///consumers.db"
-        ) from error
-    except ModuleNotFoundError as error:
-        raise errors.MissingExtra(
-            f"the driver {error.name} is missing: python3 -m pip install 'steelyard[postgresql]', "
-            f"or 'steelyard[mysql]'"
-        ) from error
-    if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _prepare_sqlite)
-        # Who is going to write says so at once, and waits; sqlite3 would notice it too late.
-        sa.event.listen(engine, "begin", lambda found: found.exec_driver_sql("BEGIN IMMEDIATE"))
-    return engine
-
-
-def _prepare_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None
-    for pragma in ("foreign_keys = ON", "journal_mode = WAL", "busy_timeout = 10000"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-class _GivenUp(errors.ServiceError):
-    """The database has given up a transaction, and may not the next time."""
-
-
-@contextlib.contextmanager
-def _telling() -> Iterator[None]:
-    """Makes our errors of what a database says: that it is not there, that it lacks the tables."""
-    try:
-        yield
-    except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
-        if _passing(error):
-            raise _GivenUp(str(error.orig)) from error
-        said = " ".join(str(error.orig).split())
-        raise errors.ServiceError(f"the database cannot do it: {said}") from error
-
-
-def _passing(error: sa.exc.DBAPIError) -> bool:
-    """Whether the same may succeed when it is tried again."""
-    original: Any = error.orig
-    code = getattr(original, "sqlstate", None) or (original.args[0] if original.args else None)
-    return code in {"40001", "40P01", 1213, 1205, "database is locked"}
+        self.in_a_transaction(write_all)
 
 
 def _ids_of_types(
@@ -217,8 +92,14 @@ def _ids_of_types(
     ids = {row.name: row.id for row in connection.execute(known)}
     if len(ids) < len(names):
         missing = [{"name": name} for name in names if name not in ids]
+        # Whoever creates types takes turns by a row that is always there. In InnoDB, those who wait
+        # for the same new row would wait for each other once it has been taken back.
+        turn = sa.select(consumer_types.c.id).where(consumer_types.c.name == UNKNOWN.name)
+        connection.execute(turn.with_for_update())
         connection.execute(_insert_unless_there(connection), missing)
-        ids = {row.name: row.id for row in connection.execute(known)}
+        # A lock sees what others have just committed, where a caller's transaction else does not.
+        latest = known.with_for_update(read=True)
+        ids = {row.name: row.id for row in connection.execute(latest)}
     return {ConsumerType(name): number for name, number in ids.items()}
 
 
@@ -235,37 +116,93 @@ def _write(connection: sa.Connection, write: Write, type_id: int) -> None:
     identity = _claimed(connection, write, type_id)
     if identity is None:
         return
-    connection.execute(sa.delete(allocations).where(allocations.c.consumer_id == identity))
-    rows = [
+    if write.resources:
+        wanted = {
+            (provider, name): amount
+            for provider, resources in write.resources.items()
+            for name, amount in resources.items()
+        }
+        _allocate(connection, identity, wanted, new=write.generation is None)
+    else:
+        _remove(connection, identity)
+
+
+def _allocate(
+    connection: sa.Connection, identity: int, wanted: dict[tuple[str, str], int], *, new: bool
+) -> None:
+    """Changes the rows that differ from what is wanted, and no other.
+
+    InnoDB locks the neighbours of a row that is removed and put back.
+    """
+    rows = {} if new else _rows(connection, identity)
+    gone = [number for key, (number, _) in rows.items() if key not in wanted]
+    if gone:
+        connection.execute(sa.delete(allocations).where(allocations.c.id.in_(gone)))
+    changed = [
+        {"number": rows[key][0], "amount": amount}
+        for key, amount in wanted.items()
+        if key in rows and rows[key][1] != amount
+    ]
+    if changed:
+        this = allocations.c.id == sa.bindparam("number")
+        connection.execute(
+            sa.update(allocations).where(this).values(used=sa.bindparam("amount")), changed
+        )
+    added = [
         {
             "consumer_id": identity,
             "resource_provider": provider,
             "resource_class": name,
             "used": amount,
         }
-        for provider, resources in write.resources.items()
-        for name, amount in resources.items()
+        for (provider, name), amount in wanted.items()
+        if (provider, name) not in rows
     ]
-    if rows:
-        connection.execute(sa.insert(allocations), rows)
-    else:
-        connection.execute(sa.delete(consumers).where(consumers.c.id == identity))
+    if added:
+        connection.execute(sa.insert(allocations), added)
+
+
+def _rows(connection: sa.Connection, identity: int) -> dict[tuple[str, str], tuple[int, int]]:
+    """The id and the amount of each row, as they are now, by provider and resource class."""
+    found = connection.execute(
+        sa.select(allocations).where(allocations.c.consumer_id == identity).with_for_update()
+    )
+    return {(row.resource_provider, row.resource_class): (row.id, row.used) for row in found}
+
+
+def _deleted(connection: sa.Connection, uuid: str) -> bool:
+    """Whether the consumer was there; it is gone now."""
+    mine = consumers.c.uuid == uuid
+    identity = sa.select(consumers.c.id).where(mine)
+    # First the consumer, then its allocations, as whoever writes: nobody waits for the other.
+    if connection.execute(identity.with_for_update()).first() is None:
+        return False
+    # By the UUID all along: SQLite gives the id of who has gone to who comes next.
+    of_mine = allocations.c.consumer_id == identity.scalar_subquery()
+    connection.execute(sa.delete(allocations).where(of_mine))
+    return connection.execute(sa.delete(consumers).where(mine)).rowcount == 1
+
+
+def _remove(connection: sa.Connection, identity: int) -> None:
+    connection.execute(sa.delete(allocations).where(allocations.c.consumer_id == identity))
+    connection.execute(sa.delete(consumers).where(consumers.c.id == identity))
 
 
 def _claimed(connection: sa.Connection, write: Write, type_id: int) -> int | None:
     """The consumer's id, once it is the write's turn; None if there is nothing to write to."""
     fields = {"project": write.project, "user": write.user, "consumer_type_id": type_id}
     mine = consumers.c.uuid == write.consumer
-    if write.generation is not None:
+    generation = write.generation
+    if generation is None:
+        generation = _generation_without_allocations(connection, write)
+    if generation is not None:
         updated = connection.execute(
             sa.update(consumers)
-            .where(mine, consumers.c.generation == write.generation)
-            .values(generation=write.generation + 1, **fields)
+            .where(mine, consumers.c.generation == generation)
+            .values(generation=generation + 1, **fields)
         )
         if updated.rowcount != 1:
             raise _conflict(connection, write)
-    elif connection.execute(sa.select(consumers.c.id).where(mine)).first():
-        raise _conflict(connection, write)
     elif not write.resources:
         return None
     else:
@@ -274,21 +211,45 @@ def _claimed(connection: sa.Connection, write: Write, type_id: int) -> int | Non
                 sa.insert(consumers).values(uuid=write.consumer, generation=1, **fields)
             )
         except sa.exc.IntegrityError as error:
-            raise errors.Conflict(
-                f"consumer {write.consumer} has been created by somebody else just now; read its "
-                f"allocations again"
-            ) from error
+            raise _written_meanwhile(write) from error
     found: int = connection.execute(sa.select(consumers.c.id).where(mine)).scalar_one()
     return found
 
 
+def _generation_without_allocations(connection: sa.Connection, write: Write) -> int | None:
+    """The generation of a consumer that has nothing and can be taken over; None if none is there.
+
+    The store leaves none behind. But whoever reads one is told that it is not there.
+    """
+    has_some = sa.exists().where(allocations.c.consumer_id == consumers.c.id)
+    row = connection.execute(
+        sa.select(consumers.c.generation, has_some.label("has_some")).where(
+            consumers.c.uuid == write.consumer
+        )
+    ).first()
+    if row is not None and row.has_some:
+        raise _conflict(connection, write)
+    return None if row is None else int(row.generation)
+
+
 def _conflict(connection: sa.Connection, write: Write) -> errors.Conflict:
-    expected = connection.execute(
-        sa.select(consumers.c.generation).where(consumers.c.uuid == write.consumer)
-    ).scalar()
+    generation = sa.select(consumers.c.generation).where(consumers.c.uuid == write.consumer)
+    seen = connection.execute(generation).scalar()
+    # A lock sees what is there now, where a caller's transaction else does not.
+    now = connection.execute(generation.with_for_update(read=True)).scalar()
+    if now == seen != write.generation:
+        return errors.Conflict(
+            f"consumer {write.consumer} has the generation {_shown(now)}, not "
+            f"{_shown(write.generation)}; read its allocations again"
+        )
+    return _written_meanwhile(write)
+
+
+def _written_meanwhile(write: Write) -> errors.Conflict:
+    """A transaction that is kept stable by the database may never see what others have written."""
     return errors.Conflict(
-        f"consumer {write.consumer} has the generation {_shown(expected)}, not "
-        f"{_shown(write.generation)}; read its allocations again"
+        f"consumer {write.consumer} has been written by somebody else since this transaction "
+        f"began; read its allocations again, in a new one"
     )
 
 
@@ -317,6 +278,20 @@ def _allocations_of(connection: sa.Connection, uuid: str) -> dict[str, Any]:
     return found
 
 
+def _counted_types(connection: sa.Connection) -> dict[str, int]:
+    counted = (
+        sa.select(consumers.c.consumer_type_id, sa.func.count().label("consumers"))
+        .group_by(consumers.c.consumer_type_id)
+        .subquery()
+    )
+    statement = (
+        sa.select(consumer_types.c.name, sa.func.coalesce(counted.c.consumers, 0))
+        .outerjoin(counted, counted.c.consumer_type_id == consumer_types.c.id)
+        .order_by(consumer_types.c.name)
+    )
+    return dict(connection.execute(statement).all())
+
+
 def _usages(
     connection: sa.Connection, project: str, user: str | None, only: ConsumerType | None
 ) -> dict[str, dict[str, int]]:
@@ -324,29 +299,29 @@ def _usages(
     theirs = [consumers.c.project == project]
     if user is not None:
         theirs.append(consumers.c.user == user)
+    if only is not None:
+        named = sa.select(consumer_types.c.id).where(consumer_types.c.name == only.name)
+        theirs.append(consumers.c.consumer_type_id == named.scalar_subquery())
+    kind = consumers.c.consumer_type_id
     # Each consumer has allocations, for one without is removed: it can be counted by itself.
     counted = (
-        sa.select(consumers.c.consumer_type_id, sa.func.count().label("consumers"))
+        sa.select(kind, sa.func.count().label("consumers")).where(*theirs).group_by(kind).subquery()
+    )
+    # Millions of rows are grouped by numbers; the names come to the few that are left.
+    summed = (
+        sa.select(kind, allocations.c.resource_class, sa.func.sum(allocations.c.used).label("used"))
+        .join(allocations, allocations.c.consumer_id == consumers.c.id)
         .where(*theirs)
-        .group_by(consumers.c.consumer_type_id)
+        .group_by(kind, allocations.c.resource_class)
         .subquery()
     )
     statement = (
         sa.select(
-            consumer_types.c.name,
-            counted.c.consumers,
-            allocations.c.resource_class,
-            sa.func.sum(allocations.c.used).label("used"),
+            consumer_types.c.name, counted.c.consumers, summed.c.resource_class, summed.c.used
         )
-        .select_from(consumers)
-        .join(allocations, allocations.c.consumer_id == consumers.c.id)
-        .join(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
-        .join(counted, counted.c.consumer_type_id == consumers.c.consumer_type_id)
-        .where(*theirs)
-        .group_by(consumer_types.c.name, counted.c.consumers, allocations.c.resource_class)
+        .join(summed, summed.c.consumer_type_id == consumer_types.c.id)
+        .join(counted, counted.c.consumer_type_id == consumer_types.c.id)
     )
-    if only is not None:
-        statement = statement.where(consumer_types.c.name == only.name)
     used: dict[str, dict[str, int]] = {}
     for name, count, resource_class, amount in connection.execute(statement):
         used.setdefault(name, {COUNT: count})[resource_class] = int(amount)

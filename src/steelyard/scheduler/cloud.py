@@ -27,6 +27,8 @@ class Host:
     ram_mb: int
     disk_gb: int
     traits: frozenset[str] = frozenset()
+    uuid: str = ""
+    """The one that its resource provider has; empty, one that follows from the name."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -235,11 +235,12 @@ def _resources(fields: Mapping[str, Any], path: Path) -> tuple[int, int, int]:
 
 
 def _host(name: str, value: Any, path: Path) -> Host:
-    fields = _fields(value, path, required=_RESOURCES, optional=("traits",))
+    fields = _fields(value, path, required=_RESOURCES, optional=("traits", "uuid"))
     return Host(
         name,
         *_resources(fields, path),
         frozenset(_texts(fields.get("traits", []), (*path, "traits"))),
+        _text(fields.get("uuid", ""), (*path, "uuid")),
     )
 
 
@@ -288,7 +289,7 @@ def _uuid(name: str, fields: Mapping[str, Any], path: Path) -> str:
 
 
 def uuid_of(name: str) -> str:
-    """The UUID of a group or a server that is described without one."""
+    """The UUID of a host, a group or a server that is described without one."""
     return str(uuid.uuid5(_NAMESPACE, name))
 
 

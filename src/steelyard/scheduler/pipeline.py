@@ -1,5 +1,6 @@
 """The embedded filter scheduler: filter, weigh, pick, once for each server."""
 
+import collections
 import contextlib
 import dataclasses
 import itertools
@@ -18,6 +19,7 @@ from steelyard.groups import check_supported
 from steelyard.scheduler.cloud import Cloud, Server
 from steelyard.scheduler.decision import Decision, Rejected, Weighed, Weight
 from steelyard.scheduler.host_state import HostState, Request, host_states
+from steelyard.traits import CandidatesRequest
 from steelyard.weighers.base import Weigher
 
 _CAUSES_SHOWN = 10
@@ -78,6 +80,7 @@ class FilterScheduler:
         )
         builder = group.query_builder
         self._query_builder = plugins.load_classes(plugins.QUERY_BUILDERS, [builder])[builder]
+        self._consumer_model = group.consumer_model
         self._host_subset_size = group.host_subset_size
         self._random = random.Random(group.seed)
 
@@ -92,6 +95,21 @@ class FilterScheduler:
         asked = self.cloud.flavor(flavor)
         with _named("query builder", self._query_builder.__name__):
             return self._query_builder.from_flavor(asked)
+
+    def resources(self, flavor: str) -> dict[str, int]:
+        """How much of each resource class a server of the named flavor uses."""
+        # Of somebody's builder no more is known than what it writes.
+        asked = CandidatesRequest.parse(self.query(flavor).query_string())
+        used: collections.Counter[str] = collections.Counter()
+        for group in asked.groups.values():
+            used.update(group.resources)
+        return dict(used)
+
+    def consumers(self, where: Any) -> Any:
+        """The model of consumers that is configured: of a database, say, or of a session."""
+        name = self._consumer_model
+        model = plugins.load_classes(plugins.CONSUMER_MODELS, [name])[name]
+        return model(where)
 
     def select(self, request: Request, count: int = 1) -> Selection:
         """Hosts for ``count`` servers, each chosen with the ones before it in place.

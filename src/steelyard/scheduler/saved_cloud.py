@@ -113,7 +113,7 @@ def describe(cloud: Cloud) -> dict[str, Any]:
 
 def _host(host: Host) -> dict[str, Any]:
     resources = {"vcpus": host.vcpus, "ram_mb": host.ram_mb, "disk_gb": host.disk_gb}
-    return {**resources, **_given(traits=sorted(host.traits))}
+    return {**resources, **_given(traits=sorted(host.traits), uuid=host.uuid)}
 
 
 def _aggregate(aggregate: Aggregate) -> dict[str, Any]:

@@ -1,23 +1,8 @@
-"""Runs the revisions on the connection that the store passes in, beside whatever else is there."""
+"""Runs the revisions of the store of consumers."""
 
 from alembic import context
 
-from steelyard.consumers import model
+from steelyard.consumers.store import ConsumerStore
+from steelyard.stores import run_revisions
 
-_OURS = frozenset(model.metadata.tables)
-
-
-def _is_ours(name: str | None, kind: str, parents: object) -> bool:
-    return kind != "table" or name in _OURS
-
-
-context.configure(
-    connection=context.config.attributes["connection"],
-    target_metadata=model.metadata,
-    version_table=model.VERSION_TABLE,
-    include_name=_is_ours,
-    # MySQL commits with each step of a schema: so each revision is one step, and stands by itself.
-    transaction_per_migration=True,
-)
-with context.begin_transaction():
-    context.run_migrations()
+run_revisions(context, ConsumerStore)

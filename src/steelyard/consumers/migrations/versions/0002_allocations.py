@@ -1,16 +1,16 @@
 """What is allocated to consumers."""
 
 import sqlalchemy as sa
-from alembic import op
 
-from steelyard.consumers.model import text
+from steelyard import schema_changes
+from steelyard.stores import Text
 
 revision = "0002"
 down_revision = "0001"
 
 
 def upgrade() -> None:
-    op.create_table(
+    schema_changes.create_table(
         "allocations",
         sa.Column("id", sa.Integer, primary_key=True),
         sa.Column(
@@ -19,8 +19,8 @@ def upgrade() -> None:
             sa.ForeignKey("consumers.id", name="fk_allocations_consumer", ondelete="CASCADE"),
             nullable=False,
         ),
-        sa.Column("resource_provider", text(36), nullable=False),
-        sa.Column("resource_class", text(255), nullable=False),
+        sa.Column("resource_provider", Text(36), nullable=False),
+        sa.Column("resource_class", Text(255), nullable=False),
         sa.Column("used", sa.Integer, nullable=False),
         sa.UniqueConstraint(
             "consumer_id", "resource_provider", "resource_class", name="uniq_allocations0all"
@@ -29,4 +29,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.drop_table("allocations")
+    schema_changes.drop_table("allocations")

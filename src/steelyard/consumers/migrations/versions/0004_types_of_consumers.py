@@ -6,6 +6,7 @@ The column has a default that is a constant, so the databases add it without tou
 import sqlalchemy as sa
 from alembic import op
 
+from steelyard import schema_changes
 from steelyard.consumers.model import consumer_types
 from steelyard.consumers.names import UNKNOWN
 
@@ -19,11 +20,11 @@ def upgrade() -> None:
         sa.select(consumer_types.c.id).where(consumer_types.c.name == UNKNOWN.name)
     )
     default = str(unknown.scalar_one())
-    op.add_column(
+    schema_changes.add_column(
         "consumers",
         sa.Column("consumer_type_id", sa.Integer, nullable=False, server_default=default),
     )
 
 
 def downgrade() -> None:
-    op.drop_column("consumers", "consumer_type_id")
+    schema_changes.drop_column("consumers", "consumer_type_id")

@@ -1,0 +1,68 @@
+"""What databases say when they cannot do it, as errors of ours."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+import sqlalchemy as sa
+
+from steelyard import errors
+
+# Deadlocks, waits that were too long, transactions that are too old to be serialized.
+_PASSING = {"40001", "40P01", 1020, 1205, 1213, "SQLITE_BUSY_SNAPSHOT"}
+_LACKING = {"42P01", "42703", 1146, 1054}
+
+
+@contextlib.contextmanager
+def telling() -> Iterator[None]:
+    """Makes our errors of what a database says: that it is not there, that it lacks the tables."""
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        raise errors.ServiceError(
+            f"the database cannot do it: {said(error)}{_advice(error)}"
+        ) from error
+    except sa.exc.PendingRollbackError as error:
+        raise errors.ServiceError(
+            "the transaction on this connection is over: roll it back, and begin it again"
+        ) from error
+    except sa.exc.TimeoutError as error:
+        raise errors.ServiceError(
+            f"no connection to the database has become free: {error.args[0]}"
+        ) from error
+    except UnicodeEncodeError as error:
+        raise errors.ServiceError(
+            f"the database cannot keep {error.object[error.start : error.end]!r:.100}: its "
+            f"characters are those of {error.encoding}; make it with UTF-8"
+        ) from error
+
+
+def said(error: sa.exc.DBAPIError) -> str:
+    """What the driver says, in one line."""
+    return " ".join(str(error.orig).split()) or type(error.orig).__name__
+
+
+def passing(error: BaseException) -> TypeGuard[sa.exc.DBAPIError]:
+    """Whether the same may succeed when its transaction is begun again."""
+    return isinstance(error, sa.exc.DBAPIError) and _code(error) in _PASSING
+
+
+def _advice(error: sa.exc.DBAPIError) -> str:
+    code = _code(error)
+    if code in _LACKING or said(error).startswith("no such "):
+        return "; steelyard db upgrade brings the tables, with --schema tags those of tags"
+    if str(code).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return (
+            "; somebody else is writing to it: try again, and wait longer if need be, with a "
+            "?timeout= of more seconds in its URL"
+        )
+    return ""
+
+
+def _code(error: sa.exc.DBAPIError) -> Any:
+    """What the driver calls the error by."""
+    original: Any = error.orig
+    for name in ("sqlstate", "pgcode", "sqlite_errorname"):
+        if getattr(original, name, None):
+            return getattr(original, name)
+    return original.args[0] if original.args else None

@@ -1,0 +1,524 @@
+"""The backfill of a real Placement: conflicts, interruptions and all."""
+
+import collections
+import contextlib
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+import wsgiref.simple_server
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import placements
+import pytest
+from keystoneauth1 import adapter
+from oslo_config import cfg
+from placement import conf as placement_conf
+from placement import deploy
+
+from steelyard.consumers import ConsumerType, PlacementConsumers
+from steelyard.consumers.backfill import Backfill, Goal, Outcome, Result, candidates
+from steelyard.errors import MicroversionTooLow
+
+AT = placements.at("1.39")
+OLD = placements.at("1.37")
+CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
+TYPES = (None, None, None, "UNKNOWN", "INSTANCE", "MIGRATION", "A_9")
+
+
+class Cloud:
+    """A Placement, and what a test does to it in other people's name."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.providers: list[str] = []
+
+    def ask(self, method: str, url: str, headers: Any = AT, **more: Any) -> Any:
+        answer = self.client.request(url, method, headers=headers, raise_exc=False, **more)
+        assert answer.status_code in (200, 204), answer.text
+        return answer.json() if answer.content else None
+
+    def provider(self, **inventory: Any) -> str:
+        made = str(uuid.uuid4())
+        self.ask("POST", "/resource_providers", json={"name": made, "uuid": made})
+        self.providers.append(made)
+        self.inventory(made, **inventory)
+        return made
+
+    def inventory(self, provider: str, **changes: Any) -> None:
+        url = f"/resource_providers/{provider}"
+        body = {
+            "inventories": {name: {"total": 10**6, **changes} for name in CLASSES},
+            "resource_provider_generation": self.ask("GET", url)["generation"],
+        }
+        self.ask("PUT", f"{url}/inventories", json=body)
+
+    def consumer(self, kind: str | None = None, project: str = "p", **more: Any) -> str:
+        """One with a type or, as a service that knows none writes it, without."""
+        made = str(uuid.uuid4())
+        self.write(made, kind, project, **more)
+        return made
+
+    def write(self, consumer: str, kind: str | None, project: str, **more: Any) -> None:
+        body = {
+            "allocations": {self.providers[0]: {"resources": {"VCPU": 2, "DISK_GB": 7}}},
+            "project_id": project,
+            "user_id": "u",
+            "consumer_generation": self.found(consumer).get("consumer_generation"),
+            **more,
+            **({} if kind is None else {"consumer_type": kind}),
+        }
+        self.ask("PUT", f"/allocations/{consumer}", OLD if kind is None else AT, json=body)
+
+    def found(self, consumer: str) -> Any:
+        return self.ask("GET", f"/allocations/{consumer}")
+
+    def state(self, consumers: list[str]) -> dict[str, Any]:
+        return {consumer: self.found(consumer) for consumer in consumers}
+
+    def resources(self, consumers: list[str]) -> bytes:
+        """All that a backfill has to leave as it is, with what Placement adds up of it."""
+        owned = {}
+        for consumer, found in self.state(consumers).items():
+            for provider in found["allocations"].values():
+                del provider["generation"]  # Placement counts each write here
+            found.pop("consumer_generation", None)
+            found.pop("consumer_type", None)
+            owned[consumer] = found
+        used = [
+            self.ask("GET", f"/resource_providers/{uuid}/usages")["usages"]
+            for uuid in self.providers
+        ]
+        inventories = [
+            self.ask("GET", f"/resource_providers/{uuid}/inventories")["inventories"]
+            for uuid in self.providers
+        ]
+        return json.dumps([owned, used, inventories], sort_keys=True).encode()
+
+    def populate(self, generator: random.Random, count: int) -> list[str]:
+        """Consumers of many types, projects and users, on one or more of three providers."""
+        while len(self.providers) < 3:
+            self.provider()
+        return [
+            self.consumer(
+                generator.choice(TYPES),
+                generator.choice("ppq"),
+                user_id=generator.choice("uuv"),
+                allocations=self.amounts(generator),
+            )
+            for _ in range(count)
+        ]
+
+    def amounts(self, generator: random.Random) -> Any:
+        return {
+            provider: {
+                "resources": {
+                    name: generator.randint(1, 99)
+                    for name in generator.sample(CLASSES, generator.randint(1, 3))
+                }
+            }
+            for provider in generator.sample(self.providers, generator.randint(1, 3))
+        }
+
+
+@pytest.fixture
+def cloud(tmp_path: Any) -> Iterator[Cloud]:
+    with placements.placement(f"sqlite:///{tmp_path}/placement.db") as client:
+        made = Cloud(client)
+        made.provider()
+        yield made
+
+
+class Meddled(adapter.Adapter):
+    """Lets somebody do something before a request is sent."""
+
+    def __init__(self, cloud: Cloud, meddle: Callable[[str, str], None]) -> None:
+        super().__init__(cloud.client.session, service_type="placement", raise_exc=False)
+        self.meddle = meddle
+        self.sent: collections.Counter[str] = collections.Counter()
+
+    def request(self, url: str, method: str, **more: Any) -> Any:
+        self.meddle(method, url)
+        self.sent[method] += 1
+        return super().request(url, method, **more)
+
+
+def before_writing(*acts: Callable[[], Any]) -> Callable[[str, str], None]:
+    """Does one of them before each write, until all are done."""
+    todo = list(acts)
+
+    def meddle(method: str, url: str) -> None:
+        if method == "PUT" and todo:
+            todo.pop(0)()
+
+    return meddle
+
+
+GOAL = Goal(ConsumerType("INSTANCE"), "p")
+
+
+def backfill(cloud: Cloud, goal: Goal = GOAL, meddle: Any = lambda method, url: None) -> Backfill:
+    return Backfill(PlacementConsumers(Meddled(cloud, meddle)), goal)
+
+
+def everybody(cloud: Cloud) -> list[str]:
+    client = PlacementConsumers(cloud.client)
+    return candidates(client, client.providers())
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("goal", [GOAL, Goal(ConsumerType("B"), "p", "v")])
+def test_types_are_set_and_nothing_else(cloud: Cloud, seed: int, goal: Goal) -> None:
+    consumers = cloud.populate(random.Random(seed), 30)
+    before, resources = cloud.state(consumers), cloud.resources(consumers)
+    assert sorted(everybody(cloud)) == sorted(consumers)
+    work = backfill(cloud, goal)
+    foreseen = [work.examine(consumer) for consumer in everybody(cloud)]
+    assert cloud.state(consumers) == before
+    done = [work.change(consumer) for consumer in everybody(cloud)]
+    assert cloud.resources(consumers) == resources
+    assert [result.reason for result in done] == [result.reason for result in foreseen]
+    changed = {result.consumer for result in done if result.outcome is Outcome.CHANGED}
+    assert changed == {
+        consumer
+        for consumer, found in before.items()
+        if found["consumer_type"] in ("unknown", "UNKNOWN")
+        and found["project_id"] == goal.project
+        and goal.user in (None, found["user_id"])
+    }
+    assert 1 < len(changed) < 27
+    after = cloud.state(consumers)
+    for consumer, found in after.items():
+        was = before[consumer]
+        added = int(consumer in changed)
+        assert found["consumer_generation"] == was["consumer_generation"] + added
+        assert found["consumer_type"] == (goal.type.name if added else was["consumer_type"])
+    # Once more: nobody is left.
+    again = [work.change(consumer) for consumer in everybody(cloud)]
+    assert {result.outcome for result in again} == {Outcome.SKIPPED}
+    assert cloud.state(consumers) == after
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_ending_in_the_middle_loses_nothing(cloud: Cloud, seed: int) -> None:
+    generator = random.Random(seed)
+    consumers = cloud.populate(generator, 25)
+    resources = cloud.resources(consumers)
+    unknown = ("unknown", "UNKNOWN")
+    expected = {
+        consumer: "INSTANCE"
+        if found["project_id"] == "p" and found["consumer_type"] in unknown
+        else found["consumer_type"]
+        for consumer, found in cloud.state(consumers).items()
+    }
+
+    def types() -> dict[str, str]:
+        return {key: found["consumer_type"] for key, found in cloud.state(consumers).items()}
+
+    patience = interruptions = 0
+    while types() != expected:
+        patience += generator.randint(1, 12)
+        left = patience
+
+        def meddle(method: str, url: str) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+
+        work = backfill(cloud, meddle=meddle)
+        with contextlib.suppress(KeyboardInterrupt):
+            for consumer in consumers:
+                work.change(consumer)
+        interruptions += left == 0
+        assert cloud.resources(consumers) == resources
+    assert interruptions > 2
+
+
+def test_the_service_counts_them_by_the_new_type(cloud: Cloud) -> None:
+    consumers = [cloud.consumer() for _ in range(3)]
+    for consumer in consumers:
+        backfill(cloud).change(consumer)
+    found = PlacementConsumers(cloud.client).usages("p")
+    assert found == {"usages": {"INSTANCE": {"consumer_count": 3, "VCPU": 6, "DISK_GB": 21}}}
+
+
+def test_what_others_write_meanwhile_is_kept(cloud: Cloud) -> None:
+    consumer, more = cloud.consumer(), {cloud.providers[0]: {"resources": {"VCPU": 5}}}
+    work = backfill(
+        cloud,
+        meddle=before_writing(
+            lambda: cloud.write(consumer, None, "p", allocations=more),
+            lambda: cloud.write(consumer, None, "p"),
+            lambda: cloud.write(consumer, None, "p", allocations=more),
+        ),
+    )
+    assert work.change(consumer) == Result(consumer, Outcome.CHANGED)
+    found = cloud.found(consumer)
+    assert found["consumer_type"] == "INSTANCE"
+    assert found["allocations"][cloud.providers[0]]["resources"] == {"VCPU": 5}
+
+
+def test_what_others_decide_meanwhile_is_theirs(cloud: Cloud) -> None:
+    typed, moved, gone, unused = (cloud.consumer() for _ in range(4))
+    meddlers = {
+        typed: lambda: cloud.write(typed, "MIGRATION", "p"),
+        moved: lambda: cloud.write(moved, None, "q"),
+        gone: lambda: cloud.ask("DELETE", f"/allocations/{gone}"),
+    }
+    results = {
+        consumer: backfill(cloud, meddle=before_writing(meddle)).change(consumer)
+        for consumer, meddle in meddlers.items()
+    }
+    assert results[typed].reason == "has the type MIGRATION already"
+    assert results[moved].reason == "is of another project"
+    assert results[gone].reason == "has no allocations; perhaps it is gone"
+    assert {result.outcome for result in results.values()} == {Outcome.SKIPPED}
+    assert cloud.found(typed)["consumer_type"] == "MIGRATION"
+    assert cloud.found(moved)["consumer_type"] == "unknown"
+    assert cloud.found(gone) == {"allocations": {}}
+    assert set(everybody(cloud)) == {typed, moved, unused}
+
+
+def test_who_is_created_anew_meanwhile_is_looked_at_anew(cloud: Cloud) -> None:
+    consumer = cloud.consumer()
+    cloud.write(consumer, None, "p")  # generation 2: the new one is to have another
+
+    def replace() -> None:
+        cloud.ask("DELETE", f"/allocations/{consumer}")
+        cloud.write(consumer, None, "q")
+
+    work = backfill(cloud, meddle=before_writing(replace))
+    assert work.change(consumer).reason == "is of another project"
+
+
+def test_a_consumer_that_never_rests(cloud: Cloud) -> None:
+    consumer = cloud.consumer()
+    work = backfill(cloud, meddle=before_writing(*[lambda: cloud.write(consumer, None, "p")] * 9))
+    result = work.change(consumer)
+    assert result.outcome is Outcome.FAILED
+    assert "others were changing it" in result.reason
+    assert cloud.found(consumer)["consumer_type"] == "unknown"
+
+
+def test_what_placement_would_not_allocate_today_fails_with_its_reason(cloud: Cloud) -> None:
+    consumer = cloud.consumer()
+    cloud.inventory(cloud.providers[0], max_unit=1)
+    before = cloud.state([consumer])
+    meddled = Meddled(cloud, lambda method, url: None)
+    result = Backfill(PlacementConsumers(meddled), GOAL).change(consumer)
+    assert result.outcome is Outcome.FAILED
+    assert "answered 409" in result.reason
+    assert "violate" in result.reason or "constraint" in result.reason, result.reason
+    assert meddled.sent["PUT"] == 1
+    assert cloud.state([consumer]) == before
+
+
+def test_a_provider_over_its_capacity_is_placements_to_judge(cloud: Cloud) -> None:
+    """A newer Placement lets what is no worse than before be written again."""
+    consumer = cloud.consumer()
+    resources = cloud.found(consumer)["allocations"][cloud.providers[0]]["resources"]
+    cloud.inventory(cloud.providers[0], total=1)
+    result = backfill(cloud).change(consumer)
+    assert result.outcome is Outcome.CHANGED or "answered 409" in result.reason
+    found = cloud.found(consumer)
+    assert found["allocations"][cloud.providers[0]]["resources"] == resources
+    assert (found["consumer_type"] == "INSTANCE") is (result.outcome is Outcome.CHANGED)
+
+
+def test_a_provider_that_vanishes_is_passed_over(cloud: Cloud) -> None:
+    consumer, provider = cloud.consumer(), cloud.provider()
+    client = PlacementConsumers(cloud.client)
+    there = client.providers()
+    cloud.ask("DELETE", f"/resource_providers/{provider}")
+    assert candidates(client, there) == [consumer]
+
+
+def test_a_placement_that_is_too_old_midway(cloud: Cloud) -> None:
+    """The request is one that this Placement does not know yet."""
+    client = PlacementConsumers(Meddled(cloud, lambda method, url: None))
+    client.require_types()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("steelyard.consumers.client._MICROVERSION", "1.99")
+        with pytest.raises(MicroversionTooLow, match="answered 406"):
+            Backfill(client, GOAL).change(cloud.consumer())
+        with pytest.raises(MicroversionTooLow, match="consumers have types from 1"):
+            client.require_types()
+
+
+class Quiet(wsgiref.simple_server.WSGIRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (its name)
+        pass
+
+
+@pytest.fixture
+def served(cloud: Cloud, tmp_path: Any) -> Iterator[Any]:
+    """Runs the command in a process of its own, which asks the same Placement over HTTP.
+
+    What it gets has ``before``: what is called with the process and each request, until answered.
+    """
+    conf = cfg.ConfigOpts()
+    placement_conf.register_opts(conf)
+    conf.set_override("auth_strategy", "noauth2", group="api")
+    conf([], default_config_files=[], default_config_dirs=[])
+    app = deploy.loadapp(conf)
+
+    class Steelyard:
+        before: Callable[[Any, str, str], Any] | None = None
+
+        def __call__(self, *argv: str, token: str = "admin", stdin: str = "") -> Any:
+            write_clouds(token)
+            with subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-c", MAIN, "consumer", "backfill", *argv],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "OS_CLIENT_CONFIG_FILE": str(clouds)},
+            ) as self.process:
+                out, err = self.process.communicate(stdin, timeout=100)
+            return self.process.returncode, out, err
+
+        def answer(self, environ: Any, start: Any) -> Any:
+            # Whole, before the process may be ended.
+            body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"] or 0))
+            environ["wsgi.input"] = io.BytesIO(body)
+            if self.before is not None:
+                self.before(self.process, environ["REQUEST_METHOD"], environ["PATH_INFO"])
+            return app(environ, start)
+
+    def write_clouds(token: str) -> None:
+        url = f"http://127.0.0.1:{server.server_port}"
+        auth = {"auth_type": "admin_token", "auth": {"endpoint": url, "token": token}}
+        here = {**auth, "placement_endpoint_override": url}
+        clouds.write_text(json.dumps({"clouds": {"here": here}}))
+
+    steelyard = Steelyard()
+    clouds = tmp_path / "clouds.yaml"
+    server = wsgiref.simple_server.make_server(
+        "127.0.0.1", 0, steelyard.answer, handler_class=Quiet
+    )
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield steelyard
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+MAIN = "import sys; from steelyard import cli; sys.exit(cli.main())"
+ARGV = ["--type", "INSTANCE", "--project", "p", "--os-cloud", "here"]
+
+
+def row(outcome: str, count: int, reason: str = "") -> dict[str, Any]:
+    return {"Outcome": outcome, "Consumers": count, "Reason": reason}
+
+
+def test_the_command(cloud: Cloud, served: Any) -> None:
+    old = [cloud.consumer() for _ in range(3)]
+    others = [cloud.consumer(project="q"), cloud.consumer("MIGRATION")]
+    before, resources = cloud.state(old), cloud.resources(old + others)
+    skipped = [
+        row("skipped", 1, "has the type MIGRATION already"),
+        row("skipped", 1, "is of another project"),
+    ]
+    status, out, err = served(*ARGV, "--dry-run", "-f", "json")
+    assert (status, err) == (0, "")
+    assert json.loads(out) == [row("would change", 3), *skipped]
+    assert cloud.state(old) == before
+    status, out, err = served(*ARGV)
+    assert (status, err) == (0, "")
+    assert "| changed |         3 |                                |" in out
+    assert cloud.resources(old + others) == resources
+    status, out, err = served(*ARGV, "-f", "json")
+    assert (status, err) == (0, "")
+    assert row("skipped", 3, "has the type INSTANCE already") in json.loads(out)
+    assert {cloud.found(consumer)["consumer_type"] for consumer in old} == {"INSTANCE"}
+
+
+def test_the_command_takes_a_list(cloud: Cloud, served: Any) -> None:
+    listed, unlisted, gone = cloud.consumer(), cloud.consumer(), str(uuid.uuid4())
+    text = f"# of old\n\n{listed.upper()}\n{listed}\n{gone}  # deleted\n"
+    status, out, _ = served(*ARGV, "--consumers", "-", "--long", "-f", "json", stdin=text)
+    assert status == 0
+    assert json.loads(out) == [
+        {"Consumer": listed, "Outcome": "changed", "Reason": ""},
+        {
+            "Consumer": gone,
+            "Outcome": "skipped",
+            "Reason": "has no allocations; perhaps it is gone",
+        },
+    ]
+    assert cloud.found(unlisted)["consumer_type"] == "unknown"
+
+
+def test_a_list_with_a_malformed_line_changes_nothing(
+    cloud: Cloud, served: Any, tmp_path: Any
+) -> None:
+    asked: list[str] = []
+    served.before = lambda process, method, path: asked.append(path)
+    path = tmp_path / "old.txt"
+    path.write_text(f"{cloud.consumer()}\nweb-1\n")
+    status, out, err = served(*ARGV, "--consumers", str(path))
+    assert (status, out) == (2, "")
+    assert err.startswith(f"steelyard: {path}, line 2: 'web-1' is no UUID")
+    assert asked == []
+
+
+def test_a_failure_is_seen_in_the_status(cloud: Cloud, served: Any) -> None:
+    refused = cloud.consumer()
+    cloud.inventory(cloud.providers[0], max_unit=1)
+    fine = cloud.consumer(allocations={cloud.provider(): {"resources": {"VCPU": 1}}})
+    status, out, err = served(*ARGV, "-f", "json")
+    assert (status, err) == (1, "")
+    changed, failed = json.loads(out)
+    assert changed == row("changed", 1)
+    assert (failed["Outcome"], failed["Consumers"]) == ("failed", 1)
+    assert "Placement answered 409" in failed["Reason"]
+    found = cloud.state([refused, fine])
+    assert [each["consumer_type"] for each in found.values()] == ["unknown", "INSTANCE"]
+
+
+def test_who_may_not_is_told_so_once(cloud: Cloud, served: Any) -> None:
+    cloud.consumer()
+    status, out, err = served(*ARGV, token="nobody")
+    assert (status, out) == (2, "")
+    assert err.startswith("steelyard: Placement answered 403: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_an_interruption_tells_what_is_done(cloud: Cloud, served: Any) -> None:
+    consumers = [cloud.consumer() for _ in range(6)]
+    resources = cloud.resources(consumers)
+    writes: list[str] = []
+
+    def interrupt(process: Any, method: str, path: str) -> None:
+        if method == "PUT":
+            writes.append(path)
+            if len(writes) == 3:
+                process.send_signal(signal.SIGINT)
+                process.wait()  # so that it cannot have got the answer
+
+    served.before = interrupt
+    status, out, err = served(*ARGV, "-f", "json")
+    assert status == 130
+    assert json.loads(out) == [row("changed", 2)]
+    assert err == (
+        "steelyard: interrupted\nsteelyard: stopped after 2 of 6 consumers; what is listed is "
+        "done, and the next one perhaps; run the same again for the rest\n"
+    )
+    served.before = None
+    # What was in hand has been written after all, by a Placement that nobody waited for.
+    status, out, _ = served(*ARGV, "-f", "json")
+    assert status == 0
+    assert json.loads(out) == [
+        row("changed", 3),
+        row("skipped", 3, "has the type INSTANCE already"),
+    ]
+    assert cloud.resources(consumers) == resources
