@@ -103,7 +103,8 @@ def check_operations(store: TagStore) -> None:
 
 def check_creation(store: TagStore) -> None:
     service, backend = made(store)
-    instance = service.create(CALLER, "vm", ["red", "blue"], "s1")
+    instance, then = service.create(CALLER, "vm", ["red", "blue"], "s1")
+    assert then == {"red": PENDADD, "blue": PENDADD}
     assert store.instance("s1") == instance == Instance("s1", "vm", "p", "u")
     assert service.tags(CALLER, "s1") == {"red": PENDADD, "blue": PENDADD}
     done(service, backend)
@@ -235,24 +236,26 @@ def check_forgetting(store: TagStore) -> None:
         service.add(CALLER, server, "new")
     left = store.state("s2")
     store.forget("s1")
-    store.forget("s1")
+    with pytest.raises(NotFound):
+        store.forget("s1")
     with pytest.raises(NotFound):
         service.tags(CALLER, "s1")
     assert store.state("s2") == left
-    assert [name for name, _ in store.pending()] == ["s2.example.org"]
+    assert [instance.name for instance, _ in store.pending()] == ["s2.example.org"]
     store.register(Instance("s1", "s1.example.org", "p", "u"))
     assert store.state("s1") == State()
 
 
 def check_what_is_under_way(store: TagStore) -> None:
-    store.register(Instance("s1", "vm", "p", "u"))
+    vm = Instance("s1", "vm", "p", "u")
+    store.register(vm)
     begun = [Operation(f"o{n}", Kind.ADD, USER, (f"t{n}",), 1e9 + n / 3) for n in (2, 0, 1)]
     store.change("s1", lambda state: (Change(begun=tuple(begun)), None))
     store.record_job("o1", 2**62)
     store.record_job("unknown", 7)
     o0, o1, o2 = sorted(begun, key=lambda each: each.id)
     o1 = Operation(o1.id, o1.kind, o1.prefix, o1.names, o1.begun, 2**62)
-    assert store.pending() == [("vm", o0), ("vm", o1), ("vm", o2)]
+    assert store.pending() == [(vm, o0), (vm, o1), (vm, o2)]
     store.change("s1", lambda state: (Change(ended=frozenset(["o0", "o2"])), None))
     assert store.state("s1").operations == (o1,)
 

@@ -354,6 +354,27 @@ How many bytes a request can have. A greater one is refused before it is read.
 How many seconds pass between looks at the jobs that are under way.
 """,
     ),
+    cfg.Opt(
+        "give_up_after",
+        type=FiniteFloat(min=1.0),
+        default=3600.0,
+        help="""
+How many seconds after it has begun an operation is taken to be over of which nobody knows the job.
+
+That is so when the backend has not answered in time, or when a process has ended between asking it
+and writing down the number. What has become of the tags then shows at the backend.
+""",
+    ),
+    cfg.Opt(
+        "marks_kept",
+        type=FiniteFloat(min=3600.0),
+        default=2592000.0,
+        help="""
+How many seconds it is remembered which job has been the last to change a tag.
+
+Until then, the outcome of an older job changes nothing, however late it comes.
+""",
+    ),
 ]
 
 

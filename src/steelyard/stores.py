@@ -73,6 +73,11 @@ class Store:
     def __init__(self, where: str | sa.URL | sa.Engine | sa.Connection) -> None:
         self._database = engines.prepared(where)
 
+    @property
+    def inside_a_transaction(self) -> bool:
+        """Whether it works inside a transaction of the caller's."""
+        return isinstance(self._database, sa.Connection)
+
     def upgrade(self, revision: str = "head") -> None:
         """Brings the tables to the revision; refuses a database that is somebody else's.
 

@@ -1,7 +1,7 @@
 """The store of tags on SQLite."""
 
 import concurrent.futures
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -91,19 +91,26 @@ def test_an_id_that_has_become_anothers_is_not_there(url: str) -> None:
     assert store.state("s1", being=theirs).tags == {}
 
 
-def test_one_job_that_cannot_be_asked_about_holds_up_no_other(url: str) -> None:
+@pytest.mark.parametrize("error", [ServiceError("not now"), ZeroDivisionError("odd")])
+def test_a_backend_that_cannot_be_asked_about_jobs_is_asked_another_time(
+    url: str, error: Exception
+) -> None:
     class Odd(MemoryBackend):
-        def job(self, number: int) -> JobStatus:
-            if number < 3:
-                raise (ServiceError("not now"), ZeroDivisionError("odd"))[number - 1]
-            return super().job(number)
+        failing = True
+
+        def jobs(self, numbers: Iterable[int]) -> Mapping[int, JobStatus]:
+            if self.failing:
+                raise error
+            return super().jobs(numbers)
 
     store = TagStore(url)
     store.upgrade()
-    service = TagService(store, Odd())
-    for number in (1, 2, 3):
-        service.create(CALLER, f"vm-{number}", ["a"], f"s{number}")
-    assert service.poll() == 1
-    assert service.tags(CALLER, "s3") == {"a": ACTIVE}
+    backend = Odd()
+    service = TagService(store, backend)
+    service.create(CALLER, "vm-1", ["a"], "s1")
+    assert service.poll() == 0
     with pytest.raises(Conflict, match="still being created"):
-        service.add(CALLER, "s2", "b")
+        service.add(CALLER, "s1", "b")
+    backend.failing = False
+    assert service.poll() == 1
+    assert service.tags(CALLER, "s1") == {"a": ACTIVE}

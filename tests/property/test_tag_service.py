@@ -139,7 +139,7 @@ class Backend(TagBackend):
 
     def __init__(self, faults: Faults) -> None:
         self.memory = MemoryBackend(patient=True)
-        self.jobs: dict[int, Outcome] = {}
+        self.numbered: dict[int, Outcome] = {}
         """What there is to tell of each job if it succeeds."""
         self.others: Callable[[], None]
         self.tell: Callable[[], None]
@@ -156,8 +156,11 @@ class Backend(TagBackend):
         assert tags
         return self._asked(Kind.DELETE, instance, tags)
 
-    def job(self, number: int) -> JobStatus:
-        return self.memory.job(number)
+    def jobs(self, numbers: Iterable[int]) -> Mapping[int, JobStatus]:
+        return self.memory.jobs(numbers)
+
+    def horizon(self) -> int:
+        return self.memory.horizon()
 
     def tags(self, instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
         return self.memory.tags(instances)
@@ -172,15 +175,15 @@ class Backend(TagBackend):
             with contextlib.suppress(errors.InvalidTag):
                 keys.add(decode(tag))
         number = getattr(self.memory, kind.value)(instance, tags)
-        self.jobs[number] = Outcome(number, instance, kind, frozenset(keys), succeeded=True)
+        self.numbered[number] = Outcome(number, instance, kind, frozenset(keys), succeeded=True)
         return int(number)
 
     def over(self) -> dict[int, Outcome]:
         """What there is to tell of the jobs that have ended."""
         return {
             number: dataclasses.replace(outcome, succeeded=status is JobStatus.SUCCEEDED)
-            for number, outcome in self.jobs.items()
-            if (status := self.job(number)) is not JobStatus.RUNNING
+            for number, outcome in self.numbered.items()
+            if (status := self.jobs([number])[number]) is not JobStatus.RUNNING
         }
 
     def _asked(self, kind: Kind, instance: str, tags: Sequence[str]) -> int:
@@ -364,7 +367,7 @@ class Tags(RuleBasedStateMachine):
     def what_is_refused_changes_nothing(
         self, name: str, malformed: str, server: Instance, owner: Owner
     ) -> None:
-        before, jobs = self.everything(), len(self.backend.jobs)
+        before, jobs = self.everything(), len(self.backend.numbered)
         stranger, asking = Caller("stranger", "u", owner), Caller(HERE[0].project, "u", owner)
         strange_asks: list[Callable[[], object]] = [
             lambda: self.service.add(stranger, server.id, name),
@@ -386,7 +389,7 @@ class Tags(RuleBasedStateMachine):
         for ask in malformed_asks:
             with pytest.raises(errors.InvalidTag):
                 ask()
-        assert (self.everything(), len(self.backend.jobs)) == (before, jobs)
+        assert (self.everything(), len(self.backend.numbered)) == (before, jobs)
 
     @rule(name=names, kind=st.sampled_from([Kind.ADD, Kind.DELETE]), by_hand=st.booleans())
     def others_are_going_to_ask(self, name: str, kind: Kind, by_hand: bool) -> None:
@@ -417,7 +420,7 @@ class Tags(RuleBasedStateMachine):
     )
     def somebody_changes_it_by_hand(self, tags: list[str], kind: Kind, server: Instance) -> None:
         number = self.backend.by_hand(kind, server.name, tags)
-        self.names |= {name for _, name in self.backend.jobs[number].keys}
+        self.names |= {name for _, name in self.backend.numbered[number].keys}
 
     # What the service is told
 
@@ -596,7 +599,7 @@ class Tags(RuleBasedStateMachine):
                 self.confirmed.add(where)
 
     def under_way(self) -> list[int]:
-        return sorted(self.backend.jobs.keys() - self.backend.over().keys())
+        return sorted(self.backend.numbered.keys() - self.backend.over().keys())
 
     def rows(self, server: Instance) -> Mapping[Key, Status]:
         return {key: status for (id_, key), status in self.everything().items() if id_ == server.id}

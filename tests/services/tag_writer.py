@@ -58,8 +58,11 @@ class Everybodys:
                 self._memory.fail(number)
             return number
 
-    def job(self, number: int) -> JobStatus:
-        return self._memory.job(number)
+    def jobs(self, numbers: Sequence[int]) -> dict[int, str]:
+        return dict(self._memory.jobs(numbers))
+
+    def horizon(self) -> int:
+        return self._memory.horizon()
 
     def ended(self, most: int) -> list[Message]:
         """Does some jobs, and says of each that has ended how, once."""
@@ -67,7 +70,7 @@ class Everybodys:
             self._memory.run(most)
             said = []
             for number in list(self._running):
-                status = self._memory.job(number)
+                status = self._memory.jobs([number])[number]
                 if status is JobStatus.RUNNING:
                     break
                 job = self._running.pop(number)
@@ -99,8 +102,12 @@ class Distant(TagBackend):
     def delete(self, instance: str, tags: Sequence[str]) -> int:
         return int(self._there.submit("delete", instance, tags))
 
-    def job(self, number: int) -> JobStatus:
-        return JobStatus(self._there.job(number))
+    def jobs(self, numbers: Iterable[int]) -> Mapping[int, JobStatus]:
+        found = self._there.jobs(list(numbers))
+        return {number: JobStatus(status) for number, status in found.items()}
+
+    def horizon(self) -> int:
+        return int(self._there.horizon())
 
     def tags(self, instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
         raise NotImplementedError

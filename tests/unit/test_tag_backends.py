@@ -21,21 +21,21 @@ def test_jobs_wait_and_are_done_in_order() -> None:
     found = backend(vm=["a"])
     jobs = [found.add("vm", ["b"]), found.delete("vm", ["a", "b"]), found.add("vm", ["a"])]
     assert jobs == sorted(set(jobs))
-    assert {found.job(job) for job in jobs} == {JobStatus.RUNNING}
+    assert set(found.jobs(jobs).values()) == {JobStatus.RUNNING}
     assert there(found) == {"a"}
     seen = []
     for _ in jobs:
         found.run(1)
         seen.append(there(found))
     assert seen == [{"a", "b"}, set(), {"a"}]
-    assert {found.job(job) for job in jobs} == {JobStatus.SUCCEEDED}
+    assert set(found.jobs(jobs).values()) == {JobStatus.SUCCEEDED}
 
 
 def test_who_asks_about_a_job_has_it_done() -> None:
     found = MemoryBackend()
     job = found.create("vm", ["a"])
     assert found.tags(["vm"]) == {}
-    assert found.job(job) is JobStatus.SUCCEEDED
+    assert found.jobs([job]) == {job: JobStatus.SUCCEEDED}
     assert there(found) == {"a"}
 
 
@@ -45,7 +45,7 @@ def test_an_instance_is_created_once() -> None:
         found.create("vm", [])
     jobs = [found.create("other", ["b"]), found.create("other", ["c"])]
     found.run()
-    assert [found.job(job) for job in jobs] == [JobStatus.SUCCEEDED, JobStatus.FAILED]
+    assert list(found.jobs(jobs).values()) == [JobStatus.SUCCEEDED, JobStatus.FAILED]
     assert found.tags(["vm", "other", "nowhere"]) == {"vm": {"a"}, "other": {"b"}}
 
 
@@ -54,7 +54,7 @@ def test_what_fails_to_be_created_is_not_there() -> None:
     jobs = [found.create("vm", ["a"]), found.create("other", ["a", "no tag"])]
     found.fail(jobs[0])
     found.run()
-    assert [found.job(job) for job in jobs] == [JobStatus.FAILED, JobStatus.FAILED]
+    assert list(found.jobs(jobs).values()) == [JobStatus.FAILED, JobStatus.FAILED]
     assert found.tags(["vm", "other"]) == {}
     with pytest.raises(BackendRefused, match="no instance 'vm'"):
         found.add("vm", ["a"])
@@ -70,7 +70,7 @@ def test_adding_what_is_there_is_no_fault() -> None:
     found = backend(vm=["a"])
     job = found.add("vm", ["a", "b"])
     found.run()
-    assert found.job(job) is JobStatus.SUCCEEDED
+    assert found.jobs([job]) == {job: JobStatus.SUCCEEDED}
     assert there(found) == {"a", "b"}
 
 
@@ -78,7 +78,7 @@ def test_deleting_what_is_not_there_fails_as_a_whole() -> None:
     found = backend(vm=["a"])
     job = found.delete("vm", ["a", "b"])
     found.run()
-    assert found.job(job) is JobStatus.FAILED
+    assert found.jobs([job]) == {job: JobStatus.FAILED}
     assert there(found) == {"a"}
 
 
@@ -86,7 +86,7 @@ def test_there_is_room_for_4096() -> None:
     found = backend(vm=[f"a{number}" for number in range(4094)])
     jobs = [found.add("vm", tags) for tags in (["b", "c", "d"], ["b", "c"], ["d"], ["c", "a1"])]
     found.run()
-    assert [found.job(job) for job in jobs] == ["failed", "succeeded", "failed", "succeeded"]
+    assert list(found.jobs(jobs).values()) == ["failed", "succeeded", "failed", "succeeded"]
     assert len(there(found)) == 4096
 
 
@@ -95,7 +95,7 @@ def test_an_invalid_tag_fails_the_job(tag: str) -> None:
     found = backend(vm=[])
     job = found.add("vm", ["b", tag])
     found.run()
-    assert found.job(job) is JobStatus.FAILED
+    assert found.jobs([job]) == {job: JobStatus.FAILED}
     assert there(found) == set()
 
 
@@ -108,7 +108,7 @@ def test_what_ganeti_takes_is_taken(tag: str) -> None:
 
 
 def test_an_unknown_job_is_lost() -> None:
-    assert backend().job(7) is JobStatus.LOST
+    assert backend().jobs([7]) == {7: JobStatus.LOST}
 
 
 def test_a_job_can_be_made_to_fail_while_it_waits() -> None:
@@ -117,7 +117,7 @@ def test_a_job_can_be_made_to_fail_while_it_waits() -> None:
     found.fail(first)
     found.run()
     found.fail(second)
-    assert [found.job(first), found.job(second)] == [JobStatus.FAILED, JobStatus.SUCCEEDED]
+    assert list(found.jobs([first, second]).values()) == [JobStatus.FAILED, JobStatus.SUCCEEDED]
     assert there(found) == {"b"}
 
 

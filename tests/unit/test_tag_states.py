@@ -196,18 +196,18 @@ def test_a_refusal_undoes_it() -> None:
     before = State(tags(a=ACTIVE))
     for each in (operation(ADD, "b"), operation(DELETE, "a")):
         state = begun(before, each)
-        assert states.undoing(state, each).applied(state) == before
+        assert states.failing(state, [each]).applied(state) == before
 
 
 def test_a_refusal_undoes_nothing_that_has_ended_by_another_way() -> None:
     each = operation(ADD, "a")
     state = settled(begun(State(), each), told(1, ADD, "a"))
-    assert states.undoing(state, each) == Change()
+    assert states.failing(state, [each]) == Change()
 
 
 def test_what_was_refused_to_be_created_is_forgotten() -> None:
     each = operation(CREATE, "a")
-    assert states.undoing(begun(State(), each), each).forgotten
+    assert states.failing(begun(State(), each), [each]).forgotten
 
 
 # How jobs end

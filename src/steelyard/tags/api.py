@@ -194,10 +194,9 @@ class _Servers(_Resource):
         asking = self._asking(req)
         body = self._bodies.read(req, schemas.new_server(asking.owner))
         asked = body["server"]
-        instance = self._service.create(
+        instance, there = self._service.create(
             asking, asked["name"], asked.get("tags", ()), asked.get("id")
         )
-        there = self._service.tags(asking, instance.id)
         resp.status = falcon.HTTP_202
         resp.data = _json({"server": {"id": instance.id, "name": instance.name, **_said(there)}})
 

@@ -4,7 +4,7 @@ import contextlib
 import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.codec import encode
 from steelyard.tags.names import Clashes, Prefixes
 from steelyard.tags.service import TagService
-from steelyard.tags.states import State, Status
+from steelyard.tags.states import Instance, Kind, State, Status
 from steelyard.tags.store import TagStore
 
 
@@ -32,10 +32,8 @@ def service(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagSe
     name = group.backend
     backend: TagBackend = plugins.load(plugins.TAG_BACKENDS, [name], conf)[name]
     if isinstance(backend, MemoryBackend):
-        states = {instance.name: tables.state(instance.id) for instance in tables.instances()}
-        there = {name: _there(state) for name, state in states.items()}
-        backend.adopt(there, _last(list(states.values())))
-    return TagService(tables, backend, prefixes, clashes)
+        _adopt(backend, tables)
+    return TagService(tables, backend, prefixes, clashes, group.give_up_after)
 
 
 def store(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagStore:
@@ -116,17 +114,23 @@ def check_permissions(paths: Iterable[str]) -> None:
             )
 
 
-def _there(state: State) -> list[str]:
-    """What a backend that is new would have, if it were not."""
-    return [
-        encode(name, prefix)
-        for (prefix, name), status in state.tags.items()
-        if status is Status.ACTIVE
-    ]
+def _adopt(backend: MemoryBackend, tables: TagStore) -> None:
+    """Gives a backend that is new what it would have if it were not, instance by instance."""
+    for instance in tables.instances():
+        state = tables.state(instance.id)
+        backend.adopt(_there(instance, state), _last(state))
 
 
-def _last(states: Sequence[State]) -> int:
+def _there(instance: Instance, state: State) -> Mapping[str, Iterable[str]]:
+    """Of what was under way nothing has been done; so an instance that was being created is not."""
+    if any(each.kind is Kind.CREATE for each in state.operations):
+        return {}
+    active = (key for key, status in state.tags.items() if status is Status.ACTIVE)
+    deleted = (key for each in state.operations if not each.kind.adds for key in each.keys)
+    return {instance.name: {encode(name, prefix) for prefix, name in (*active, *deleted)}}
+
+
+def _last(state: State) -> int:
     """The greatest number of a job that is known: what comes now must be later."""
-    marked = (mark.job for state in states for mark in state.marks.values())
-    under_way = (each.job or 0 for state in states for each in state.operations)
-    return max((*marked, *under_way), default=0)
+    marked = (mark.job for mark in state.marks.values())
+    return max((state.horizon, *marked, *(each.job or 0 for each in state.operations)))

@@ -44,6 +44,8 @@ instances = sa.Table(
     sa.Column("user", Text(255), nullable=False),
     # Rises with each change, which a transaction of the REPEATABLE READ kind learns by.
     sa.Column("generation", sa.Integer, nullable=False, server_default="0"),
+    # All jobs up to this number were over when the backend was looked at.
+    sa.Column("horizon", sa.BigInteger, nullable=False, server_default="0"),
     sa.UniqueConstraint("id", name="uniq_tag_instances0id"),
     sa.UniqueConstraint("name", name="uniq_tag_instances0name"),
 )

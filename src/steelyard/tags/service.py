@@ -4,11 +4,12 @@ Each operation writes what it is about to do, then asks the backend, then writes
 the job. No lock is held while the backend is asked. What becomes of the job is told later.
 """
 
+import contextlib
 import dataclasses
 import functools
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from oslo_log import log as logging
 
@@ -25,10 +26,16 @@ from steelyard.tags.names import (
     Prefixes,
     check_name,
 )
+from steelyard.tags.reconciliation import Reconciliation, progress
 from steelyard.tags.states import Change, Instance, Kind, Operation, Outcome, Rules, State, Status
 from steelyard.tags.store import TagStore
 
 LOG = logging.getLogger(__name__)
+
+GIVE_UP_AFTER = 3600.0
+"""Seconds after which an operation whose job nobody knows the number of is taken to be over."""
+
+_ENDED = (JobStatus.SUCCEEDED, JobStatus.FAILED)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,16 +66,23 @@ class TagService:
         backend: TagBackend,
         prefixes: Prefixes = DEFAULT_PREFIXES,
         clashes: Clashes = NO_CLASHES,
+        give_up_after: float = GIVE_UP_AFTER,
     ) -> None:
+        if store.inside_a_transaction:
+            raise ValueError(
+                "the store works inside a transaction of the caller's: what the backend is asked "
+                "for is written down before, for good; give the store a URL or an engine"
+            )
         self.store = store
         self.backend = backend
         self.prefixes = prefixes
         self._clashes = clashes
+        self._give_up_after = give_up_after
 
     def create(
         self, asking: Caller, name: str, tags: Iterable[str] = (), server: str | None = None
-    ) -> Instance:
-        """Has the backend create an instance with these tags, and keeps it."""
+    ) -> tuple[Instance, dict[str, Status]]:
+        """Has the backend create an instance with these tags, and keeps both."""
         instance = Instance(server or str(uuid.uuid4()), name, asking.project, asking.user)
         rules = self._rules(asking)
         names = states.adding(State(), rules, tags)
@@ -79,7 +93,7 @@ class TagService:
         except errors.BackendRefused:
             self._undo(instance.id, [operation])
             raise
-        return instance
+        return instance, dict.fromkeys(sorted(names), Status.PENDADD)
 
     def register(self, instance: Instance) -> None:
         """Keeps an instance that the backend has already."""
@@ -101,13 +115,12 @@ class TagService:
     def add(self, asking: Asking, server: str, name: str) -> bool:
         """Adds a tag; False if it is there already."""
         rules = self._rules(asking)
-        return bool(
-            self._change(
-                asking,
-                server,
-                lambda state: self._begun(rules, states.adding(state, rules, [name]), ()),
-            )
+        begun, _ = self._change(
+            asking,
+            server,
+            lambda state: self._begun(rules, states.adding(state, rules, [name]), ()),
         )
+        return bool(begun)
 
     def delete(self, asking: Asking, server: str, name: str) -> None:
         """Deletes a tag."""
@@ -123,12 +136,12 @@ class TagService:
         """Has the owner's tags be these, beside those that are still being added."""
         rules = self._rules(asking)
         wanted = list(names)
-        self._change(
+        _, then = self._change(
             asking,
             server,
             lambda state: self._begun(rules, *states.replacing(state, rules, wanted)),
         )
-        return self.tags(asking, server)
+        return then.of(rules.prefix)
 
     def clear(self, asking: Asking, server: str) -> None:
         """Deletes all of the owner's tags, beside those that are still being added."""
@@ -147,10 +160,11 @@ class TagService:
 
     def poll(self) -> int:
         """Asks about every job that is under way, and settles those that are over; how many."""
-        return sum(
-            self._settle_if_over(instance, operation)
-            for instance, operation in self.store.pending()
-        )
+        return self._settle_what_is_over(self.store.pending())
+
+    def reconciliation(self, owners: Collection[Owner] = tuple(Owner)) -> Reconciliation:
+        """What brings the tags of these owners in line with what the backend has."""
+        return Reconciliation(self.store, self.backend, self.prefixes, self._give_up_after, owners)
 
     def _settle_what_may_be_over(self, instance: Instance) -> bool:
         """Whether something is over that others wait for: that it is created, that there is room.
@@ -158,27 +172,31 @@ class TagService:
         What is being added is left alone: that it is, is what the caller is told.
         """
         found = self.store.state(instance.id, being=instance).operations
-        waited_for = [each for each in found if each.kind is not Kind.ADD]
-        settled = [self._settle_if_over(instance.name, each) for each in waited_for]
-        return any(settled)
+        waited_for = [(instance, each) for each in found if each.kind is not Kind.ADD]
+        return self._settle_what_is_over(waited_for) > 0
 
-    def _settle_if_over(self, instance: str, operation: Operation) -> bool:
-        if operation.job is None:
-            return False
+    def _settle_what_is_over(self, pending: Iterable[tuple[Instance, Operation]]) -> int:
+        """Of what the backend knows nothing any more, it shows in what is there."""
+        under_way = list(pending)
+        with self._asking_backend():
+            found = progress(self.backend, [each for _, each in under_way], self._give_up_after)
+            ended = [each for each in under_way if found[each[1].id] in _ENDED]
+            for instance, each in ended:
+                self.settle(_outcome(instance, each, found[each.id]))
+            lost = {i.id for i, each in under_way if found[each.id] is JobStatus.LOST}
+            plans = self.reconciliation().of(lost)
+            return len(ended) + sum(len(each.change.ended) for each in plans)
+        return 0
+
+    @contextlib.contextmanager
+    def _asking_backend(self) -> Iterator[None]:
+        """What fails in it is asked another time."""
         try:
-            status = self.backend.job(operation.job)
+            yield
         except errors.SteelyardError as error:
-            LOG.warning("What has become of job %s cannot be asked: %s", operation.job, error)
-            return False
-        except Exception:  # a backend of somebody's can raise anything: it is asked another time
-            LOG.exception("What has become of job %s cannot be asked", operation.job)
-            return False
-        if status in (JobStatus.RUNNING, JobStatus.LOST):
-            return False
-        succeeded = status is JobStatus.SUCCEEDED
-        keys = operation.keys
-        self.settle(Outcome(operation.job, instance, operation.kind, keys, succeeded))
-        return True
+            LOG.warning("What has become of jobs cannot be asked: %s", error)
+        except Exception:  # a backend of somebody's can raise anything
+            LOG.exception("What has become of jobs cannot be asked")
 
     def _rules(self, asking: Asking) -> Rules:
         most = MOST if asking.owner is Owner.USER else None
@@ -209,23 +227,27 @@ class TagService:
 
     def _change(
         self, asking: Asking, server: str, begin: Callable[[State], list[Operation]]
-    ) -> list[Operation]:
-        """Writes what is begun, has the backend do it, and undoes what that refuses."""
+    ) -> tuple[list[Operation], State]:
+        """Writes what is begun, has the backend do it, and undoes what that refuses.
+
+        What has been begun, and the state that it leaves.
+        """
         instance = self._instance(asking, server)
 
-        def decide(state: State) -> tuple[Change, list[Operation]]:
+        def decide(state: State) -> tuple[Change, tuple[list[Operation], State]]:
             states.check_created(state)
             begun = self._in_batches(instance.name, begin(state))
-            return states.beginning(*begun), begun
+            change = states.beginning(*begun)
+            return change, (begun, change.applied(state))
 
         try:
-            begun = self.store.change(server, decide, being=instance)
+            begun, then = self.store.change(server, decide, being=instance)
         except errors.InvalidTag:
             raise
         except (errors.BadRequest, errors.Conflict):
             if not self._settle_what_may_be_over(instance):
                 raise
-            begun = self.store.change(server, decide, being=instance)
+            begun, then = self.store.change(server, decide, being=instance)
         for index, operation in enumerate(begun):
             try:
                 self._submit(instance.name, operation)
@@ -236,7 +258,7 @@ class TagService:
             except errors.BackendRefused:
                 self._undo(server, begun[index:])
                 raise
-        return begun
+        return begun, then
 
     def _in_batches(self, name: str, begun: Iterable[Operation]) -> list[Operation]:
         """The operations with no more tags each than the backend takes at once."""
@@ -274,5 +296,11 @@ class TagService:
             self.store.change(server, functools.partial(_undone, operation))
 
 
+def _outcome(instance: Instance, operation: Operation, status: JobStatus) -> Outcome:
+    assert operation.job is not None  # noqa: S101  (it is how the status has been asked for)
+    succeeded = status is JobStatus.SUCCEEDED
+    return Outcome(operation.job, instance.name, operation.kind, operation.keys, succeeded)
+
+
 def _undone(operation: Operation, state: State) -> tuple[Change, None]:
-    return states.undoing(state, operation), None
+    return states.failing(state, [operation]), None

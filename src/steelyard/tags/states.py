@@ -97,13 +97,17 @@ class State:
     marks: Mapping[Key, Mark] = dataclasses.field(default_factory=dict)
     """What has been seen of each tag; it outlives the tag."""
 
+    horizon: int = 0
+    """All jobs up to this number are over, and what they have done is in here."""
+
     def of(self, prefix: str) -> dict[str, Status]:
-        """The tags of one owner."""
-        return {name: status for (mine, name), status in self.tags.items() if mine == prefix}
+        """The tags of one owner, by name."""
+        mine = ((name, status) for (its, name), status in self.tags.items() if its == prefix)
+        return dict(sorted(mine))
 
     def is_news(self, job: int, key: Key) -> bool:
         """Whether nothing later has been seen of the tag."""
-        return key not in self.marks or job > self.marks[key].job
+        return job > self.horizon and (key not in self.marks or job > self.marks[key].job)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ class Change:
     """The ids of operations that are over."""
 
     marked: Mapping[Key, Mark] = dataclasses.field(default_factory=dict)
+    horizon: int | None = None
     forgotten: bool = False
     """Whether the instance itself goes: it has never come to be."""
 
@@ -124,7 +129,12 @@ class Change:
         """The state after this."""
         tags = {key: status for key, status in state.tags.items() if key not in self.removed}
         left = [each for each in state.operations if each.id not in self.ended]
-        return State({**tags, **self.put}, (*left, *self.begun), {**state.marks, **self.marked})
+        return State(
+            {**tags, **self.put},
+            (*left, *self.begun),
+            {**state.marks, **self.marked},
+            state.horizon if self.horizon is None else self.horizon,
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -195,11 +205,10 @@ def beginning(*operations: Operation) -> Change:
     return Change(put, frozenset(gone), begun=operations)
 
 
-def undoing(state: State, operation: Operation) -> Change:
-    """What is written when the backend has refused: as if it had never been asked."""
-    if operation.id not in _ids(state.operations):
-        return Change()  # its outcome has come by another way
-    return _failed(state, [operation])
+def failing(state: State, operations: Iterable[Operation]) -> Change:
+    """What is written when the backend has not done them, and never will."""
+    there = _ids(state.operations)  # the outcome of others has come by another way
+    return _failed(state, [each for each in operations if each.id in there])
 
 
 def settling(state: State, outcome: Outcome) -> Change:
@@ -228,6 +237,8 @@ def _succeeded(state: State, ended: Collection[Operation], outcome: Outcome) -> 
     """The tags are as the last job that has been seen has left them, whichever that is."""
     asked = _keys(ended)
     news = {key for key in outcome.keys | asked if state.is_news(outcome.job, key)}
+    # Of what was under way at the horizon there is a mark, unless numbers have begun anew since.
+    news |= asked - state.marks.keys()
     marked = dict.fromkeys(news, Mark(outcome.job, outcome.kind.adds))
     marks = {**state.marks, **marked}
     left = _left(state, ended)

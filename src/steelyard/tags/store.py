@@ -1,8 +1,10 @@
 """Instances and their tags, in a database of one's own."""
 
+import collections
+import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -15,7 +17,23 @@ from steelyard.tags.states import Change, Instance, Key, Kind, Mark, Operation, 
 
 AnswerT = TypeVar("AnswerT")
 
+_Rows = dict[tuple[int, str, str], dict[str, Any]]
+"""Fields of rows, by the number of the instance, the prefix and the name."""
+
+# Keys in one statement.
+_AT_ONCE = 1000
+
 _LONGEST = {"id": 64, "name": 255, "project": 255, "user": 255}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An instance as it was at one moment."""
+
+    number: int
+    generation: int
+    instance: Instance
+    state: State
 
 
 class TagStore(Store):
@@ -41,7 +59,7 @@ class TagStore(Store):
                 raise _taken(instance)
             number = _insert(connection, instance)
             if change is not None:
-                _apply(connection, number, change)
+                _write(connection, [(number, State(), change)])
 
         self.in_a_transaction(keep)
 
@@ -49,15 +67,16 @@ class TagStore(Store):
         """Removes the instance and all that is known of its tags."""
 
         def work(connection: sa.Connection) -> None:
-            number = self._locked(connection, "id", instance)
-            if number is not None:
-                _forget(connection, number)
+            row = self._locked(connection, "id", instance)
+            if row is None:
+                raise _unknown(instance)
+            _forget(connection, [row.number])
 
         self.in_a_transaction(work)
 
     def instance(self, instance: str) -> Instance:
         """The instance with the id; NotFound if there is none."""
-        return self.reading(lambda connection: _instance(connection, instance)[1])
+        return self.reading(lambda connection: _as_instance(_row_of(connection, instance)))
 
     def instances(self) -> list[Instance]:
         """All of them, by id."""
@@ -66,13 +85,64 @@ class TagStore(Store):
             lambda connection: [_as_instance(row) for row in connection.execute(found)]
         )
 
+    def count(self) -> int:
+        """How many instances there are."""
+        found = sa.select(sa.func.count()).select_from(instances)
+        return self.reading(lambda connection: int(connection.execute(found).scalar_one()))
+
+    def snapshots(self, size: int, after: str = "") -> list[Snapshot]:
+        """The next so many instances after the one with the id, in the order of their ids."""
+        page = sa.select(instances).where(instances.c.id > after)
+        return self._snapshots(page.order_by(instances.c.id).limit(size))
+
+    def snapshots_of(self, ids: Collection[str]) -> list[Snapshot]:
+        """Those of the instances that there are."""
+        return self._snapshots(sa.select(instances).where(instances.c.id.in_(ids)))
+
+    def _snapshots(self, found: sa.Select[Any]) -> list[Snapshot]:
+        def read(connection: sa.Connection) -> list[Snapshot]:
+            rows = connection.execute(found).all()
+            states = _states(connection, rows)
+            return [
+                Snapshot(row.number, row.generation, _as_instance(row), states[row.number])
+                for row in rows
+            ]
+
+        return self.reading(read)
+
+    def change_unchanged(self, changes: Sequence[tuple[Snapshot, Change]]) -> set[str]:
+        """Changes those instances that are still as they were; the ids of the others."""
+
+        def work(connection: sa.Connection) -> set[str]:
+            numbers = [was.number for was, _ in changes]
+            now = (
+                sa.select(instances.c.number, instances.c.generation)
+                .where(instances.c.number.in_(numbers))
+                .order_by(instances.c.number)
+                .with_for_update()
+            )
+            same = {(row.number, row.generation) for row in connection.execute(now)}
+            _write(
+                connection,
+                [
+                    (was.number, was.state, change)
+                    for was, change in changes
+                    if (was.number, was.generation) in same
+                ],
+            )
+            return {
+                was.instance.id for was, _ in changes if (was.number, was.generation) not in same
+            }
+
+        return self.in_a_transaction(work)
+
     def state(self, instance: str, being: Instance | None = None) -> State:
         """What is known of the instance's tags; NotFound if it is no longer the given one."""
 
         def read(connection: sa.Connection) -> State:
-            number, found = _instance(connection, instance)
-            _check_same(found, being)
-            return _state(connection, number)
+            row = _row_of(connection, instance)
+            _check_same(_as_instance(row), being)
+            return _state(connection, row)
 
         return self.reading(read)
 
@@ -88,12 +158,13 @@ class TagStore(Store):
         """
 
         def work(connection: sa.Connection) -> AnswerT:
-            number = self._locked(connection, "id", instance)
-            if number is None:
+            row = self._locked(connection, "id", instance)
+            if row is None:
                 raise _unknown(instance)
-            _check_same(_instance(connection, instance)[1], being)
-            change, answer = decide(_state(connection, number))
-            _apply(connection, number, change)
+            _check_same(_as_instance(row), being)
+            state = _state(connection, row)
+            change, answer = decide(state)
+            _write(connection, [(row.number, state, change)])
             return answer
 
         return self.in_a_transaction(work)
@@ -102,10 +173,11 @@ class TagStore(Store):
         """The same for the instance that the backend calls so; False if none is known."""
 
         def work(connection: sa.Connection) -> bool:
-            number = self._locked(connection, "name", name)
-            if number is None:
+            row = self._locked(connection, "name", name)
+            if row is None:
                 return False
-            _apply(connection, number, decide(_state(connection, number)))
+            state = _state(connection, row)
+            _write(connection, [(row.number, state, decide(state))])
             return True
 
         return self.in_a_transaction(work)
@@ -115,15 +187,22 @@ class TagStore(Store):
         numbered = sa.update(operations).where(operations.c.id == operation).values(job=job)
         self.in_a_transaction(lambda connection: connection.execute(numbered))
 
-    def pending(self) -> list[tuple[str, Operation]]:
-        """What is under way, oldest first, with what the backend calls the instance."""
+    def pending(self) -> list[tuple[Instance, Operation]]:
+        """What is under way, oldest first, and where."""
+        of = [column.label(f"of_{column.name}") for column in instances.c]
         found = (
-            sa.select(operations, instances.c.name)
+            sa.select(operations, *of)
             .join(instances, instances.c.number == operations.c.instance_id)
             .order_by(operations.c.begun, operations.c.id)
         )
         return self.reading(
-            lambda connection: [(row.name, _as_operation(row)) for row in connection.execute(found)]
+            lambda connection: [
+                (
+                    Instance(row.of_id, row.of_name, row.of_project, row.of_user),
+                    _as_operation(row),
+                )
+                for row in connection.execute(found)
+            ]
         )
 
     def prune(self, older_than: float) -> int:
@@ -139,24 +218,22 @@ class TagStore(Store):
             for number in numbers
         )
 
-    def _locked(self, connection: sa.Connection, field: str, value: str) -> int | None:
-        """The number of the instance, once it is the caller's turn; None if there is none.
+    def _locked(self, connection: sa.Connection, field: str, value: str) -> Any:
+        """The row of the instance, once it is the caller's turn; None if there is none.
 
         A caller's transaction may go on seeing what was there at its first look: then nothing can
         be decided in it. PostgreSQL says so by itself.
         """
         if not _possible(field, value):
             return None
-        this = sa.select(instances.c.number, instances.c.generation).where(
-            instances.c[field] == value
-        )
+        this = sa.select(instances).where(instances.c[field] == value)
         row = connection.execute(this.with_for_update()).first()
-        if isinstance(self._database, sa.Connection) and connection.execute(this).first() != row:
+        if self.inside_a_transaction and connection.execute(this).first() != row:
             raise errors.ServiceError(
                 f"the tags of {value!r:.100} have been changed since this transaction has begun: "
                 f"roll it back, and begin it again"
             )
-        return None if row is None else int(row.number)
+        return row
 
 
 def _check(instance: Instance) -> None:
@@ -195,12 +272,12 @@ def _insert(connection: sa.Connection, instance: Instance) -> int:
     return int(key[0])
 
 
-def _instance(connection: sa.Connection, instance: str) -> tuple[int, Instance]:
+def _row_of(connection: sa.Connection, instance: str) -> Any:
     this = sa.select(instances).where(instances.c.id == instance)
     row = connection.execute(this).first() if _possible("id", instance) else None
     if row is None:
         raise _unknown(instance)
-    return row.number, _as_instance(row)
+    return row
 
 
 def _check_same(found: Instance, being: Instance | None) -> None:
@@ -223,54 +300,92 @@ def _prune(connection: sa.Connection, number: int, moment: float) -> int:
     return connection.execute(old).rowcount
 
 
-def _state(connection: sa.Connection, number: int) -> State:
-    there = connection.execute(sa.select(tags).where(tags.c.instance_id == number))
-    pending = connection.execute(
-        sa.select(operations)
-        .where(operations.c.instance_id == number)
-        .order_by(operations.c.begun, operations.c.id)
-    )
-    seen = connection.execute(sa.select(marks).where(marks.c.instance_id == number))
-    return State(
-        dict(sorted(((row.prefix, row.name), Status(row.status)) for row in there)),
-        tuple(_as_operation(row) for row in pending),
-        {(row.prefix, row.name): Mark(row.job, row.there) for row in seen},
-    )
+def _state(connection: sa.Connection, row: Any) -> State:
+    return _states(connection, [row])[row.number]
+
+
+def _states(connection: sa.Connection, rows: Sequence[Any]) -> dict[int, State]:
+    """The states of the instances with these rows, by their numbers."""
+    numbers = [row.number for row in rows]
+    there: dict[int, dict[Key, Status]] = {number: {} for number in numbers}
+    for row in _of(connection, tags, numbers):
+        there[row.instance_id][row.prefix, row.name] = Status(row.status)
+    pending: dict[int, list[Operation]] = {number: [] for number in numbers}
+    for row in _of(connection, operations, numbers, "begun", "id"):
+        pending[row.instance_id].append(_as_operation(row))
+    seen: dict[int, dict[Key, Mark]] = {number: {} for number in numbers}
+    for row in _of(connection, marks, numbers):
+        seen[row.instance_id][row.prefix, row.name] = Mark(row.job, row.there)
+    return {
+        row.number: State(
+            there[row.number], tuple(pending[row.number]), seen[row.number], row.horizon
+        )
+        for row in rows
+    }
+
+
+def _of(
+    connection: sa.Connection, table: sa.Table, numbers: Sequence[int], *order: str
+) -> Iterable[Any]:
+    found = sa.select(table).where(table.c.instance_id.in_(numbers))
+    return connection.execute(found.order_by(*(table.c[name] for name in order)))
 
 
 def _as_operation(row: Any) -> Operation:
     return Operation(row.id, Kind(row.kind), row.prefix, tuple(row.names), row.begun, row.job)
 
 
-def _apply(connection: sa.Connection, number: int, change: Change) -> None:
-    if change == Change():
-        return
-    if change.forgotten:
-        _forget(connection, number)
-        return
-    changed = sa.update(instances).where(instances.c.number == number)
-    connection.execute(changed.values(generation=instances.c.generation + 1))
-    if change.removed:
-        _delete(connection, tags, number, change.removed)
-    if change.put:
-        _put(connection, tags, number, {key: {"status": s.value} for key, s in change.put.items()})
-    if change.ended:
-        connection.execute(sa.delete(operations).where(operations.c.id.in_(change.ended)))
-    if change.begun:
-        connection.execute(sa.insert(operations), [_row(number, each) for each in change.begun])
-    if change.marked:
-        now = time.time()
-        seen = {
-            key: {"job": mark.job, "there": mark.there, "seen": now}
-            for key, mark in change.marked.items()
-        }
-        _put(connection, marks, number, seen)
+def _write(connection: sa.Connection, changes: Iterable[tuple[int, State, Change]]) -> None:
+    """Writes what becomes of the instances, which are locked and in these states."""
+    real = [each for each in changes if each[2] != Change()]
+    _forget(connection, [number for number, _, change in real if change.forgotten])
+    kept = [each for each in real if not each[2].forgotten]
+    _write_instances(connection, [(number, change) for number, _, change in kept])
+    _delete(connection, [(number, *key) for number, _, change in kept for key in change.removed])
+    _write_operations(connection, [(number, change) for number, _, change in kept])
+    statuses: _Rows = {}
+    seen: _Rows = {}
+    now = time.time()
+    for number, _, change in kept:
+        for key, status in change.put.items():
+            statuses[number, *key] = {"status": status.value}
+        for key, mark in change.marked.items():
+            seen[number, *key] = {"job": mark.job, "there": mark.there, "seen": now}
+    _put(connection, tags, statuses, {(n, *key) for n, state, _ in kept for key in state.tags})
+    _put(connection, marks, seen, {(n, *key) for n, state, _ in kept for key in state.marks})
 
 
-def _forget(connection: sa.Connection, number: int) -> None:
+def _write_instances(connection: sa.Connection, changes: Iterable[tuple[int, Change]]) -> None:
+    horizons = collections.defaultdict(list)
+    changed = []
+    for number, change in changes:
+        if change.horizon is not None:
+            horizons[change.horizon].append(number)
+        if dataclasses.replace(change, horizon=None) != Change():
+            changed.append(number)
+    for horizon, numbers in horizons.items():
+        these = sa.update(instances).where(instances.c.number.in_(numbers))
+        connection.execute(these.values(horizon=horizon))
+    if changed:
+        these = sa.update(instances).where(instances.c.number.in_(changed))
+        connection.execute(these.values(generation=instances.c.generation + 1))
+
+
+def _write_operations(connection: sa.Connection, changes: Sequence[tuple[int, Change]]) -> None:
+    ended = [operation for _, change in changes for operation in change.ended]
+    if ended:
+        connection.execute(sa.delete(operations).where(operations.c.id.in_(ended)))
+    begun = [_row(number, each) for number, change in changes for each in change.begun]
+    if begun:
+        connection.execute(sa.insert(operations), begun)
+
+
+def _forget(connection: sa.Connection, numbers: Sequence[int]) -> None:
+    if not numbers:
+        return
     for table in (tags, operations, marks):
-        connection.execute(sa.delete(table).where(table.c.instance_id == number))
-    connection.execute(sa.delete(instances).where(instances.c.number == number))
+        connection.execute(sa.delete(table).where(table.c.instance_id.in_(numbers)))
+    connection.execute(sa.delete(instances).where(instances.c.number.in_(numbers)))
 
 
 def _row(number: int, operation: Operation) -> dict[str, Any]:
@@ -288,43 +403,39 @@ def _row(number: int, operation: Operation) -> dict[str, Any]:
 def _put(
     connection: sa.Connection,
     table: sa.Table,
-    number: int,
-    rows: Mapping[Key, Mapping[str, Any]],
+    rows: _Rows,
+    there: Collection[tuple[int, str, str]],
 ) -> None:
-    """Updates the rows that are there and inserts the others; the instance is locked."""
-    mine = sa.select(table.c.prefix, table.c.name).where(table.c.instance_id == number)
-    there = {(row.prefix, row.name) for row in connection.execute(mine)}
-    changed = [
-        {"its_prefix": prefix, "its_name": name, **rows[prefix, name]}
-        for prefix, name in rows.keys() & there
-    ]
-    if changed:
-        this = sa.and_(
-            table.c.instance_id == number,
-            table.c.prefix == sa.bindparam("its_prefix"),
-            table.c.name == sa.bindparam("its_name"),
-        )
-        connection.execute(sa.update(table).where(this), changed)
+    """Updates the rows that are there and inserts the others."""
+    alike = collections.defaultdict(list)
+    for where, fields in rows.items():
+        if where in there:
+            alike[tuple(fields.items())].append(where)
+    for values, keys in alike.items():
+        for these in _at(table, keys):
+            connection.execute(sa.update(table).where(these).values(dict(values)))
     added = [
         {"instance_id": number, "prefix": prefix, "name": name, **fields}
-        for (prefix, name), fields in rows.items()
-        if (prefix, name) not in there
+        for (number, prefix, name), fields in rows.items()
+        if (number, prefix, name) not in there
     ]
     if added:
         connection.execute(sa.insert(table), added)
 
 
-def _delete(connection: sa.Connection, table: sa.Table, number: int, keys: Iterable[Key]) -> None:
-    for prefix, names in _by_prefix(keys):
-        connection.execute(
-            sa.delete(table).where(
-                table.c.instance_id == number, table.c.prefix == prefix, table.c.name.in_(names)
-            )
-        )
+def _delete(connection: sa.Connection, where: Iterable[tuple[int, str, str]]) -> None:
+    for these in _at(tags, where):
+        connection.execute(sa.delete(tags).where(these))
 
 
-def _by_prefix(keys: Iterable[Key]) -> Iterator[tuple[str, list[str]]]:
-    found: dict[str, list[str]] = {}
-    for prefix, name in keys:
-        found.setdefault(prefix, []).append(name)
-    yield from found.items()
+def _at(table: sa.Table, where: Iterable[tuple[int, str, str]]) -> Iterator[sa.ColumnElement[bool]]:
+    """Conditions for the rows with these keys.
+
+    The instances are named beside them: MariaDB finds no rows by several columns at once.
+    """
+    key = sa.tuple_(table.c.instance_id, table.c.prefix, table.c.name)
+    keys = list(where)
+    for start in range(0, len(keys), _AT_ONCE):
+        some = keys[start : start + _AT_ONCE]
+        numbers = {number for number, _, _ in some}
+        yield sa.and_(table.c.instance_id.in_(numbers), key.in_(some))

@@ -40,8 +40,12 @@ class TagBackend(abc.ABC):
         """Has tags deleted, all or none: if one is not there, the job fails."""
 
     @abc.abstractmethod
-    def job(self, number: int) -> JobStatus:
-        """How far the job is."""
+    def jobs(self, numbers: Iterable[int]) -> Mapping[int, JobStatus]:
+        """How far each of the jobs is."""
+
+    @abc.abstractmethod
+    def horizon(self) -> int:
+        """A number, the greater the better: all jobs up to it are over. Numbers of jobs rise."""
 
     @abc.abstractmethod
     def tags(self, instances: Iterable[str]) -> Mapping[str, frozenset[str]]:

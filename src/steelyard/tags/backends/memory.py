@@ -5,8 +5,6 @@ is refused, a deletion of what is not there fails as a whole, and so does more t
 for.
 """
 
-import dataclasses
-import itertools
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,14 +16,10 @@ from steelyard.tags.backends.base import JobStatus, TagBackend
 
 _VALID = re.compile(r"[A-Za-z0-9_.+*/:@-]{1,128}")
 _MOST = 4096
+# Jobs that are over; of those before them it knows nothing more.
+_REMEMBERED = 10_000
 
 Work = Callable[[], bool]
-
-
-@dataclasses.dataclass
-class _Job:
-    work: Work
-    status: JobStatus = JobStatus.RUNNING
 
 
 class MemoryBackend(TagBackend):
@@ -37,8 +31,9 @@ class MemoryBackend(TagBackend):
     def __init__(self, conf: cfg.ConfigOpts | None = None, *, patient: bool = False) -> None:
         self._patient = patient
         self._lock = threading.Lock()
-        self._numbers = itertools.count(1)
-        self._jobs: dict[int, _Job] = {}
+        self._last = 0
+        self._waiting: dict[int, Work] = {}
+        self._over: dict[int, JobStatus] = {}
         self._tags: dict[str, set[str]] = {}
 
     def create(self, instance: str, tags: Sequence[str]) -> int:
@@ -57,12 +52,15 @@ class MemoryBackend(TagBackend):
             self._check(instance)
             return self._submit(lambda: self._delete(instance, tags))
 
-    def job(self, number: int) -> JobStatus:
+    def jobs(self, numbers: Iterable[int]) -> Mapping[int, JobStatus]:
         if not self._patient:
             self.run()
         with self._lock:
-            found = self._jobs.get(number)
-            return JobStatus.LOST if found is None else found.status
+            return {number: self._status(number) for number in numbers}
+
+    def horizon(self) -> int:
+        with self._lock:
+            return min(self._waiting, default=self._last + 1) - 1
 
     def tags(self, instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
         with self._lock:
@@ -75,26 +73,36 @@ class MemoryBackend(TagBackend):
         """
         with self._lock:
             self._tags |= {name: set(tags) for name, tags in there.items()}
-            self._numbers = itertools.count(max(next(self._numbers), last_job + 1))
+            self._last = max(self._last, last_job)
 
     def run(self, most: int | None = None) -> None:
         """Does the jobs that wait, or the first few of them."""
         with self._lock:
-            waiting = [job for job in self._jobs.values() if job.status is JobStatus.RUNNING]
-            for job in waiting[:most]:
-                job.status = JobStatus.SUCCEEDED if job.work() else JobStatus.FAILED
+            for number in list(self._waiting)[:most]:
+                done = self._waiting[number]()
+                self._end(number, JobStatus.SUCCEEDED if done else JobStatus.FAILED)
 
     def fail(self, number: int) -> None:
         """Has a job that waits end without having done anything."""
         with self._lock:
-            job = self._jobs[number]
-            if job.status is JobStatus.RUNNING:
-                job.status = JobStatus.FAILED
+            if number in self._waiting:
+                self._end(number, JobStatus.FAILED)
 
     def _submit(self, work: Work) -> int:
-        number = next(self._numbers)
-        self._jobs[number] = _Job(work)
-        return number
+        self._last += 1
+        self._waiting[self._last] = work
+        return self._last
+
+    def _end(self, number: int, status: JobStatus) -> None:
+        del self._waiting[number]
+        self._over[number] = status
+        if len(self._over) > _REMEMBERED:
+            del self._over[next(iter(self._over))]
+
+    def _status(self, number: int) -> JobStatus:
+        if number in self._waiting:
+            return JobStatus.RUNNING
+        return self._over.get(number, JobStatus.LOST)
 
     def _check(self, instance: str) -> None:
         if instance not in self._tags:

@@ -18,6 +18,7 @@ def upgrade() -> None:
         sa.Column("project", Text(255), nullable=False),
         sa.Column("user", Text(255), nullable=False),
         sa.Column("generation", sa.Integer, nullable=False, server_default="0"),
+        sa.Column("horizon", sa.BigInteger, nullable=False, server_default="0"),
         sa.UniqueConstraint("id", name="uniq_tag_instances0id"),
         sa.UniqueConstraint("name", name="uniq_tag_instances0name"),
     )
