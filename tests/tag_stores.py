@@ -327,19 +327,18 @@ def check_inside_a_transaction(engine: sa.Engine) -> None:
     outside = TagStore(engine)
     outside.upgrade()
     outside.register(Instance("s1", "vm", "p", "u"))
+    red = Change({(USER, "red"): ACTIVE})
     for end in ("rollback", "commit"):
         with engine.connect() as connection:
             store = TagStore(connection)
-            backend = MemoryBackend()
-            backend.adopt({"vm": ()})
-            service = TagService(store, backend)
-            service.add(CALLER, "s1", "red")
-            service.poll()
+            with pytest.raises(ValueError, match="give the store a URL or an engine"):
+                TagService(store, MemoryBackend())
+            store.change("s1", lambda _: (red, None))
             with pytest.raises(Conflict):
                 store.register(Instance("s2", "vm", "p", "u"))
             with pytest.raises(NotFound):
-                service.delete(CALLER, "s1", "blue")
-            assert service.tags(CALLER, "s1") == {"red": ACTIVE}
+                store.change("s2", lambda _: (red, None))
+            assert store.state("s1").tags == red.put
             getattr(connection, end)()
         there = {} if end == "rollback" else {(USER, "red"): ACTIVE}
         assert outside.state("s1").tags == there

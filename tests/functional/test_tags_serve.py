@@ -390,6 +390,22 @@ print([client.simulate_get("/servers/s/tags", remote_addr="127.0.0.1").status_co
 """
 
 
+BROKEN = EMBEDDED.replace(".status_code", ".json")
+
+
+def test_a_configuration_that_is_wrong_is_told_once_and_serves_nobody(
+    url: str, tmp_path: Any
+) -> None:
+    file = option_file(tmp_path, connection=url, trusted_proxies="nowhere")
+    run = subprocess.run(
+        [sys.executable, "-c", BROKEN, file], text=True, capture_output=True, check=True
+    )
+    message = "the service of tags cannot work as it is configured; its log says why"
+    assert run.stdout == f"{[{'computeFault': {'code': 500, 'message': message}}] * 2}\n"
+    assert run.stderr.count("correct this, and restart it: ") == 1
+    assert "'nowhere'" in run.stderr
+
+
 def test_who_embeds_it_has_read_the_configuration(url: str, tmp_path: Any) -> None:
     file = option_file(tmp_path, connection=url, trusted_proxies="127.0.0.1")
     said = subprocess.check_output([sys.executable, "-c", EMBEDDED, file], text=True)

@@ -26,6 +26,8 @@ from steelyard.tags import TagService, TagStore, decode, encode, model
 from steelyard.tags.backends.base import JobStatus, TagBackend
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.names import DEFAULT_PREFIXES, MOST, Clashes, Owner
+from steelyard.tags.plans import Action, Plan
+from steelyard.tags.reconciliation import Reconciliation
 from steelyard.tags.service import Asking, Caller, Operator
 from steelyard.tags.states import (
     Change,
@@ -37,6 +39,7 @@ from steelyard.tags.states import (
     Status,
     StillBeingCreated,
 )
+from steelyard.tags.store import Snapshot
 
 USER, SYSTEM = DEFAULT_PREFIXES
 # Few, so that calls meet; some look like others, or have to be encoded.
@@ -143,6 +146,11 @@ class Backend(TagBackend):
         """What there is to tell of each job if it succeeds."""
         self.others: Callable[[], None]
         self.tell: Callable[[], None]
+        self.looked: Mapping[str, frozenset[str]] = {}
+        self.looked_up_to = 0
+        """What it has been seen to have, the last time."""
+        self.others_after_a_look = False
+        self._ended: dict[int, Outcome] = {}
         self._faults = faults
 
     def create(self, instance: str, tags: Sequence[str]) -> int:
@@ -160,10 +168,14 @@ class Backend(TagBackend):
         return self.memory.jobs(numbers)
 
     def horizon(self) -> int:
-        return self.memory.horizon()
+        self.looked_up_to = self.memory.horizon()
+        return self.looked_up_to
 
     def tags(self, instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
-        return self.memory.tags(instances)
+        self.looked = self.memory.tags(instances)
+        if self.others_after_a_look:
+            self.others()
+        return self.looked
 
     def batches(self, instance: str, tags: Sequence[str]) -> list[Sequence[str]]:
         return [tags[start : start + 20] for start in range(0, len(tags), 20)]
@@ -180,11 +192,18 @@ class Backend(TagBackend):
 
     def over(self) -> dict[int, Outcome]:
         """What there is to tell of the jobs that have ended."""
-        return {
-            number: dataclasses.replace(outcome, succeeded=status is JobStatus.SUCCEEDED)
-            for number, outcome in self.numbered.items()
-            if (status := self.jobs([number])[number]) is not JobStatus.RUNNING
-        }
+        for number, status in self.jobs(self.numbered).items():
+            if status in (JobStatus.SUCCEEDED, JobStatus.FAILED):
+                succeeded = status is JobStatus.SUCCEEDED
+                self._ended[number] = dataclasses.replace(
+                    self.numbered[number], succeeded=succeeded
+                )
+        return self._ended
+
+    def lose(self, number: int) -> None:
+        """A job that is over, of which there is still to tell."""
+        self.over()
+        self.memory.lose(number)
 
     def _asked(self, kind: Kind, instance: str, tags: Sequence[str]) -> int:
         for tag in tags:
@@ -212,6 +231,7 @@ class Store(TagStore):
     def __init__(self, engine: sa.Engine, faults: Faults) -> None:
         super().__init__(engine)
         self.watch: Callable[..., contextlib.AbstractContextManager[None]]
+        self.adopted: Callable[[Sequence[Instance]], None]
         self._faults = faults
 
     def register(self, instance: Instance, change: Change | None = None) -> None:
@@ -231,6 +251,17 @@ class Store(TagStore):
     def change_named(self, name: str, decide: Callable[[State], Change]) -> bool:
         with self.watch(name.removeprefix("vm-"), by_a_call=False):
             return super().change_named(name, decide)
+
+    def change_unchanged(self, changes: Sequence[tuple[Snapshot, Change]]) -> set[str]:
+        with contextlib.ExitStack() as stack:
+            for snapshot, _ in changes:
+                watching = self.watch(snapshot.instance.id, by_a_call=False, alone=False)
+                stack.enter_context(watching)
+            missed = super().change_unchanged(changes)
+            self.adopted(
+                [snapshot.instance for snapshot, _ in changes if snapshot.instance.id not in missed]
+            )
+        return missed
 
     def record_job(self, operation: str, job: int) -> None:
         if self._faults.now is Fault.NOT_RECORDED:
@@ -269,6 +300,7 @@ class Tags(RuleBasedStateMachine):
         self.store = Store(engine, self.faults)
         self.service = Service(self.store, self.backend, clashes=CLASHES)
         self.store.watch = self.watched
+        self.store.adopted = self.adopted
         self.service.note = self.noted
         self.backend.others = self.others_ask
         self.backend.tell = self.the_last_is_told_first
@@ -408,6 +440,11 @@ class Tags(RuleBasedStateMachine):
     def some_jobs_are_done(self, most: int) -> None:
         self.backend.memory.run(most)
 
+    @precondition(lambda self: self.backend.over())
+    @rule(data=st.data())
+    def nothing_more_is_known_of_a_job(self, data: st.DataObject) -> None:
+        self.backend.lose(data.draw(st.sampled_from(sorted(self.backend.over()))))
+
     @precondition(lambda self: self.under_way())
     @rule(data=st.data())
     def a_job_fails(self, data: st.DataObject) -> None:
@@ -434,14 +471,43 @@ class Tags(RuleBasedStateMachine):
     def it_asks_about_jobs(self) -> None:
         self.service.poll()
 
-    @rule(shuffle=st.randoms(use_true_random=False).map(lambda random: random.shuffle))
-    def all_is_told_at_last(self, shuffle: Callable[[list[Outcome]], object]) -> None:
+    @rule(give_up_after=st.sampled_from([0.0, 3600.0]), others=st.booleans())
+    def it_is_reconciled(self, give_up_after: float, others: bool) -> None:
+        """While jobs are under way, and perhaps others change what has been looked at."""
+        before = self.confirmed_and_there()
+        self.backend.others_after_a_look = others
+        self.reconcile(give_up_after)
+        self.backend.others_after_a_look = False
+        self.check_nothing_confirmed_is_lost(before)
+
+    @rule(
+        shuffle=st.randoms(use_true_random=False).map(lambda random: random.shuffle),
+        reconciled=st.booleans(),
+    )
+    def all_is_told_at_last(
+        self, shuffle: Callable[[list[Outcome]], object], reconciled: bool
+    ) -> None:
         self.backend.memory.run()
         self.all_is_told(shuffle)
         # What it was told before it knew the number has perhaps said nothing.
         self.service.poll()
         for server in self.store.instances():
             self.check_agreement(server)
+        if reconciled:
+            self.reconcile_at_last()
+
+    def reconcile_at_last(self) -> None:
+        """Once the backend is quiet: both agree about everything, and there is nothing to do."""
+        self.reconcile(give_up_after=0.0)
+        self.unknown.clear()
+        for server in self.store.instances():
+            self.check_agreement(server)
+            assert self.store.state(server.id).operations == ()
+        there = self.everything(), self.store.snapshots(10)
+        for plan in self.reconcile(give_up_after=0.0):
+            assert plan.change == Change()
+            assert {step.action for step in plan.steps} <= {Action.LEFT}
+        assert (self.everything(), self.store.snapshots(10)) == there
 
     # What holds
 
@@ -506,9 +572,33 @@ class Tags(RuleBasedStateMachine):
             assert prefix in (USER, SYSTEM)
 
     def teardown(self) -> None:
-        self.all_is_told_at_last(list)
+        self.all_is_told_at_last(list, reconciled=True)
 
     # How all that is done and seen
+
+    def reconcile(self, give_up_after: float) -> list[Plan]:
+        work = Reconciliation(self.store, self.backend, DEFAULT_PREFIXES, give_up_after)
+        return [plan for plans in work.of_all() for plan in plans]
+
+    def confirmed_and_there(self) -> set[Where]:
+        """What is known here to be at the backend, and is."""
+        return {
+            (server.id, key)
+            for server in self.store.instances()
+            for key, status in self.store.state(server.id).tags.items()
+            if status is Status.ACTIVE
+            and encode(key[1], key[0]) in self.backend.memory.tags([server.name])[server.name]
+        }
+
+    def check_nothing_confirmed_is_lost(self, before: set[Where]) -> None:
+        """But for what somebody has deleted meanwhile, with an operation that tells of it."""
+        deleting = {
+            (server.id, key)
+            for server, each in self.store.pending()
+            for key in each.keys
+            if not each.kind.adds
+        }
+        assert before - deleting <= self.everything().keys()
 
     def the_last_is_told_first(self) -> None:
         self.backend.memory.run()
@@ -571,15 +661,35 @@ class Tags(RuleBasedStateMachine):
         self.prefix = prefix
         vars(self.faults).update(vars(faults))
 
+    def adopted(self, servers: Sequence[Instance]) -> None:
+        """What the backend has is known to be there now, and nothing else is."""
+        for server in servers:
+            there = set()
+            for tag in self.backend.looked.get(server.name, ()):
+                with contextlib.suppress(errors.InvalidTag):
+                    there.add(decode(tag))
+            seen = {key for id_, key in self.latest if id_ == server.id}
+            horizon = self.backend.looked_up_to
+            for key in there | seen:
+                before = self.latest.get((server.id, key))
+                self.latest[server.id, key] = Outcome(
+                    max(horizon, before.job if before else 0),
+                    server.name,
+                    Kind.ADD if key in there else Kind.DELETE,
+                    frozenset([key]),
+                    succeeded=True,
+                )
+            self.confirmed |= {(server.id, key) for key in there}
+
     @contextlib.contextmanager
-    def watched(self, server: str, *, by_a_call: bool = True) -> Iterator[None]:
+    def watched(self, server: str, *, by_a_call: bool = True, alone: bool = True) -> Iterator[None]:
         """A transaction: it touches what it may, and whatever it adds has room."""
         self.changed.add(server)
         before = self.everything()
         yield
         after = self.everything()
         for each, key in before.keys() ^ after.keys():
-            assert each == server
+            assert each == server or not alone
             assert not by_a_call or self.prefix == key[0]
         added = set(after.keys() - before.keys())
         calls = {where for where in added if after[where] is Status.PENDADD}

@@ -1,4 +1,4 @@
-"""steelyard tags list|add|remove|replace|clear|exists|register|selftest"""
+"""steelyard tags list|add|remove|replace|clear|exists|register|forget|selftest"""
 
 import abc
 import argparse
@@ -67,13 +67,17 @@ class _Operating:
             self._service.poll()
 
 
-class _OnTags(Action):
-    """A command on the tags of one server."""
+class _OnServer(Action):
+    """A command on one server."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument("server", metavar="SERVER", help="its id")
         return parser
+
+
+class _UsingDatabase(Action):
+    """A command that can use the database."""
 
     def service(self, parsed_args: argparse.Namespace) -> "TagService":
         """The service over the database at the URL, or the one that is configured."""
@@ -90,7 +94,20 @@ class _OnTags(Action):
     """What else can be named."""
 
 
-class _AskingTags(_OnTags):
+class OnTheDatabase(_UsingDatabase):
+    """A command of the operator's, on the database and on no other service of tags."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "--url",
+            help="the database, as a URL of SQLAlchemy's without a password; without it, "
+            f"connection in [{options.TAGS_GROUP}] of a --config-file",
+        )
+        return parser
+
+
+class _AskingTags(_OnServer, _UsingDatabase):
     """A command that asks over HTTP as a user, or the database as the operator."""
 
     otherwise = "; or ask over HTTP, with --endpoint, --project and --user"
@@ -247,7 +264,7 @@ class TagsExists(_AskingTags):
         return 0
 
 
-class TagsRegister(_OnTags, Showing):
+class TagsRegister(_OnServer, OnTheDatabase, Showing):
     """Keep a server that the backend has already, so that it can have tags.
 
     A backend that is only in memory takes it over.
@@ -258,11 +275,6 @@ class TagsRegister(_OnTags, Showing):
         parser.add_argument("--name", required=True, help="what the backend calls it")
         parser.add_argument("--project", required=True, metavar="P", help="whose it is")
         parser.add_argument("--user", required=True, metavar="U", help="who has created it")
-        parser.add_argument(
-            "--url",
-            help="the database, as a URL of SQLAlchemy's without a password; without it, "
-            f"connection in [{options.TAGS_GROUP}] of a --config-file",
-        )
         return parser
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
@@ -272,6 +284,16 @@ class TagsRegister(_OnTags, Showing):
         given = (parsed_args.server, parsed_args.name, parsed_args.project, parsed_args.user)
         self.service(parsed_args).register(Instance(*given))
         return given
+
+
+class TagsForget(_OnServer, OnTheDatabase):
+    """Forget a server, its tags and what is under way for them; the backend is not asked.
+
+    For a server that is no longer there. Its id and its name can be used again.
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.service(parsed_args).store.forget(parsed_args.server)
 
 
 class TagsSelftest(_AskingTags, Listing):

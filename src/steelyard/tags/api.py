@@ -10,11 +10,12 @@ What is left then, ``/servers/{id}/tags/`` or ``/servers/{id}/``, does nothing.
 """
 
 import json
+import math
 import threading
 import urllib.parse
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import falcon
@@ -77,9 +78,31 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     if not _built:
         with _building:
             if not _built:
-                conf = _configuration()
-                _built.append(make_application(configured.service(conf), conf))
+                _built.append(_configured())
     return _built[0](environ, start_response)
+
+
+def _configured() -> WSGIApplication:
+    """The application of the configuration; one that serves nobody where that is wrong."""
+    try:
+        conf = _configuration()
+        return make_application(configured.service(conf), conf)
+    except (errors.SteelyardError, cfg.Error) as error:
+        LOG.error("The service of tags cannot work; correct this, and restart it: %s", error)
+        return _out_of_order()
+
+
+def _out_of_order() -> WSGIApplication:
+    app = falcon.App()
+    app.set_error_serializer(_tell_of_http)
+    app.add_sink(_refuse_work)
+    return app
+
+
+def _refuse_work(req: falcon.Request, resp: falcon.Response, **_params: object) -> None:
+    raise falcon.HTTPInternalServerError(
+        description="the service of tags cannot work as it is configured; its log says why"
+    )
 
 
 def _configuration() -> cfg.ConfigOpts:
@@ -154,7 +177,10 @@ def _check_media_type(said: str) -> None:
 def _parsed(data: bytes) -> object:
     try:
         return json.loads(
-            data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_number
+            data.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_constant=_no_number,
+            parse_float=_number,
         )
     except ValueError as error:
         raise errors.BadRequest(f"the body is no JSON: {error}") from error
@@ -167,7 +193,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_number(text: str) -> None:
+def _number(text: str) -> float:
+    return float(text) if math.isfinite(float(text)) else _no_number(text)
+
+
+def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number there")
 
 

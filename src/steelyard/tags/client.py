@@ -123,7 +123,8 @@ class TagsClient:
             if method == "GET" or not _may_have_been_sent(error):
                 raise
             raise errors.OutcomeUnknown(
-                f"{error}; whether it has been done shows when the tags are listed"
+                f"{_SERVICE} has been asked and has not answered: {error}; list the tags to see "
+                f"what it has done"
             ) from error
         if answer.status_code not in good:
             raise self._error(answer)

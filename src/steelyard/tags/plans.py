@@ -97,7 +97,11 @@ def plan(
         dict.fromkeys(adopted, Status.ACTIVE),
         frozenset(key for key, step in steps.items() if step.action is Action.DELETED),
         ended=frozenset(each.id for each in over),
-        marked=_marked(state, left, there, horizon),
+        marked={
+            key: mark
+            for key, mark in _marked(state, left, there, horizon).items()
+            if key[0] in mine
+        },
         horizon=None if horizon in (0, state.horizon) else horizon,
     )
     strangers = (Step(Action.LEFT, "it is nobody's here", tag=tag) for tag in foreign)
@@ -128,7 +132,7 @@ def _decoded(tags: Iterable[str], prefixes: Prefixes) -> tuple[set[Key], list[st
 def _step(key: Key, known: Collection[Key], here: State, left: Iterable[Operation]) -> Step | None:
     """What becomes of a tag that the backend is known to have, or that is here; None if of both."""
     there, status = key in known, here.tags.get(key)
-    if there == (status is Status.ACTIVE):
+    if status is (Status.ACTIVE if there else None):
         return None
     kinds = {each.kind.adds for each in left if each.touches(key)}
     if False in kinds:
@@ -148,9 +152,11 @@ def _step(key: Key, known: Collection[Key], here: State, left: Iterable[Operatio
 def _marked(
     state: State, left: Iterable[Operation], there: Collection[Key], horizon: int
 ) -> dict[Key, Mark]:
-    """What has been seen of the tags that something is still under way for.
-
-    It may turn out to have been over before.
-    """
+    """What has been seen of tags, where something is under way or something else was known."""
     pending = frozenset[Key]().union(*(each.keys for each in left))
-    return {key: Mark(horizon, key in there) for key in pending if state.is_news(horizon, key)}
+    otherwise = {key for key, mark in state.marks.items() if mark.there != (key in there)}
+    found = {}
+    for key in pending | otherwise:
+        before = state.marks.get(key)
+        found[key] = Mark(max(horizon, before.job if before else 0), key in there)
+    return {key: mark for key, mark in found.items() if mark != state.marks.get(key)}

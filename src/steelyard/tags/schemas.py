@@ -96,6 +96,9 @@ def check(body: object, schema: Schema) -> Any:
         return body
     if found.schema == TAG:
         check_name(found.instance)  # it says better what is wrong with a tag
+    if found.validator == "maxItems":
+        given = len(found.instance)
+        raise errors.BadRequest(f"an instance has at most {MOST} tags, and {given} are given")
     raise errors.BadRequest(f"{found.json_path}: {_shortened(found.message)}")
 
 

@@ -162,9 +162,13 @@ class TagService:
         """Asks about every job that is under way, and settles those that are over; how many."""
         return self._settle_what_is_over(self.store.pending())
 
-    def reconciliation(self, owners: Collection[Owner] = tuple(Owner)) -> Reconciliation:
+    def reconciliation(
+        self, owners: Collection[Owner] = tuple(Owner), *, dry_run: bool = False
+    ) -> Reconciliation:
         """What brings the tags of these owners in line with what the backend has."""
-        return Reconciliation(self.store, self.backend, self.prefixes, self._give_up_after, owners)
+        return Reconciliation(
+            self.store, self.backend, self.prefixes, self._give_up_after, owners, dry_run
+        )
 
     def _settle_what_may_be_over(self, instance: Instance) -> bool:
         """Whether something is over that others wait for: that it is created, that there is room.

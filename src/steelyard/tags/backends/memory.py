@@ -88,6 +88,11 @@ class MemoryBackend(TagBackend):
             if number in self._waiting:
                 self._end(number, JobStatus.FAILED)
 
+    def lose(self, number: int) -> None:
+        """Knows nothing more of a job that is over, as if that had been long ago."""
+        with self._lock:
+            self._over.pop(number, None)
+
     def _submit(self, work: Work) -> int:
         self._last += 1
         self._waiting[self._last] = work
