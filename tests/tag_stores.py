@@ -1,8 +1,10 @@
 """What holds for a store of tags on every database."""
 
+import contextlib
 import functools
 import time
 import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import alembic.command
@@ -13,6 +15,7 @@ from steelyard.consumers import ConsumerStore
 from steelyard.errors import BackendRefused, BadRequest, Conflict, InvalidTag, NotFound
 from steelyard.tags import TagService, TagStore
 from steelyard.tags.backends.memory import MemoryBackend
+from steelyard.tags.codec import encode
 from steelyard.tags.model import metadata
 from steelyard.tags.names import LONGEST, MOST, Clashes, Owner
 from steelyard.tags.service import Caller, Operator
@@ -70,6 +73,26 @@ def done(service: TagService, backend: MemoryBackend) -> None:
 def put(store: TagStore, server: str, **tags: Status) -> None:
     change = Change({(USER, name): status for name, status in tags.items()})
     store.change(server, lambda state: (change, None))
+
+
+def ours(name: str) -> str:
+    return encode(name, USER)
+
+
+@contextlib.contextmanager
+def statements() -> Iterator[list[str]]:
+    """What the databases are asked meanwhile."""
+    seen = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if statement.startswith(("SELECT", "INSERT", "UPDATE", "DELETE")):
+            seen.append(statement)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
 
 
 def check_operations(store: TagStore) -> None:
@@ -290,6 +313,79 @@ def age(store: TagStore, server: str) -> None:
     )
 
 
+def check_reconciliation(store: TagStore) -> None:
+    service, backend = made(store, "s1", "s2", "s3", "s4")
+    for name in ("kept", "gone by hand"):
+        service.add(CALLER, "s1", name)
+    done(service, backend)
+    hand = {"s1": ["kept", "by hand"], "s2": ["é 🎉 "], "s3": [], "s4": []}
+    backend.adopt({f"{server}.example.org": map(ours, tags) for server, tags in hand.items()})
+    service.add(CALLER, "s3", "under way")
+    store.register(Instance("s5", "away.example.org", "p", "u"))
+    put(store, "s5", kept=ACTIVE)
+    before = [store.state(f"s{number}") for number in range(1, 6)]
+    dry = [plan for plans in service.reconciliation(dry_run=True).of_all() for plan in plans]
+    assert [store.state(f"s{number}") for number in range(1, 6)] == before
+    assert [plan for plans in service.reconciliation().of_all() for plan in plans] == dry
+    assert {plan.instance.id: {(s.action.value, s.tag) for s in plan.steps} for plan in dry} == {
+        "s1": {("created", "by hand"), ("deleted", "gone by hand")},
+        "s2": {("created", "é 🎉 ")},
+        "s3": {("left alone", "under way")},
+        "s4": set(),
+        "s5": {("left alone", "")},
+    }
+    assert service.tags(CALLER, "s1") == {"by hand": ACTIVE, "kept": ACTIVE}
+    assert service.tags(CALLER, "s2") == {"é 🎉 ": ACTIVE}
+    assert service.tags(CALLER, "s3") == {"under way": PENDADD}
+    assert service.tags(CALLER, "s5") == {"kept": ACTIVE}
+    done(service, backend)
+    assert service.tags(CALLER, "s3") == {"under way": ACTIVE}
+
+
+def check_who_is_changed_meanwhile_is_left_alone(store: TagStore) -> None:
+    service, backend = made(store, "s1", "s2")
+    backend.adopt({f"{server}.example.org": [ours("red")] for server in ("s1", "s2")})
+    look = backend.tags
+
+    def tags(instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
+        found = look(instances)
+        put(store, "s1", blue=ACTIVE)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "tags", tags)
+        plans = service.reconciliation().of(["s1", "s2"])
+    assert [[step.why for step in plan.steps] for plan in plans] == [
+        ["it was changed meanwhile"],
+        ["the backend has it"],
+    ]
+    assert service.tags(CALLER, "s1") == {"blue": ACTIVE}
+    assert service.tags(CALLER, "s2") == {"red": ACTIVE}
+    service.reconciliation().of(["s1"])
+    assert service.tags(CALLER, "s1") == {"red": ACTIVE}
+
+
+def check_many_are_reconciled_with_few_statements(store: TagStore) -> None:
+    """So many for some hundred instances, however many tags they have, and whatever is done."""
+    servers = [f"s{number:03}" for number in range(250)]
+    service, backend = made(store, *servers)
+    everywhere = {f"{server}.example.org" for server in servers}
+    looking, writing = 4, 3
+    for names, most in [
+        (["a", "b", "c"], looking + writing),
+        ([], looking + writing),
+        (["a"], looking + writing),
+        (["a"], looking),
+    ]:
+        backend.adopt({name: map(ours, names) for name in everywhere})
+        with statements() as seen:
+            plans = service.reconciliation().of(servers)
+        assert len(plans) == len(servers)
+        assert len(seen) == most
+        for server in (servers[0], servers[-1]):
+            assert service.tags(CALLER, server) == dict.fromkeys(names, ACTIVE)
+
+
 def check_a_change_is_done_as_a_whole(store: TagStore) -> None:
     store.register(Instance("s1", "vm", "p", "u"))
     put(store, "s1", red=ACTIVE)
@@ -483,6 +579,9 @@ OPERATIONS = [
     check_forgetting,
     check_what_is_under_way,
     check_pruning,
+    check_reconciliation,
+    check_who_is_changed_meanwhile_is_left_alone,
+    check_many_are_reconciled_with_few_statements,
     check_a_change_is_done_as_a_whole,
     check_owners_are_kept_apart,
 ]

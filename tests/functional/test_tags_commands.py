@@ -176,6 +176,16 @@ def test_a_server_is_registered(steelyard: Any, url: str) -> None:
     assert (status, "already an instance with the id 'new'" in err) == (2, True)
 
 
+def test_a_server_is_forgotten(steelyard: Any, url: str) -> None:
+    assert steelyard("tags", "add", SERVER, "t", "--url", url)[0] == 0
+    assert steelyard("tags", "forget", SERVER, "--url", url) == (0, "", "")
+    status, _, err = steelyard("tags", "forget", SERVER, "--url", url)
+    assert (status, err) == (2, f"steelyard: there is no instance '{SERVER}'\n")
+    register = ["tags", "register", SERVER, "--name", "i-1", "--project", "q", "--user", "v"]
+    assert steelyard(*register, "--url", url)[0] == 0
+    assert steelyard("tags", "list", SERVER, "--url", url, "-f", "json")[1].strip() == "[]"
+
+
 def config(tmp_path: pathlib.Path, text: str, mode: int = 0o600) -> list[str]:
     path = tmp_path / "tags.conf"
     path.write_text(f"[steelyard_tags]\n{text}\n")

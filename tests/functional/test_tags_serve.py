@@ -26,6 +26,7 @@ from steelyard.tags import TagStore
 COMMAND = [sys.executable, "-c", "from steelyard import cli; raise SystemExit(cli.main())"]
 P = {"X-Project-Id": "p", "X-User-Id": "u"}
 ALL = "/servers/s/tags"
+SERVE = ("tags", "serve")
 
 
 @pytest.fixture
@@ -134,6 +135,33 @@ def test_it_serves_until_it_is_told_to_end(url: str, tmp_path: Any, number: int)
     # What it has kept is there when it is started again.
     with serving("tags", "serve", "--url", url) as served:
         assert served.connect()("DELETE", ALL + "/a")[0] == 204
+
+
+def test_what_was_under_way_when_it_was_killed_is_over_when_it_is_started_again(
+    url: str, tmp_path: Any
+) -> None:
+    """The backend in memory has gone with it, and has done nothing of that."""
+    created = {"server": {"name": "vm", "id": "s", "tags": ["a"]}}
+    other = {"server": {"name": "vm-2", "id": "s2"}}
+    with serving(
+        "--config-file", option_file(tmp_path, poll_interval=60, connection=url), *SERVE
+    ) as served:
+        ask = served.connect()
+        assert ask("POST", "/servers", other)[0] == 202
+        assert ask("PUT", "/servers/s2/tags/a")[0] == 201  # the creation is looked at for that
+        assert ask("POST", "/servers", created)[0] == 202
+        served.process.kill()
+    with serving(
+        "--config-file", option_file(tmp_path, poll_interval=0.1, connection=url), *SERVE
+    ) as served:
+        ask = served.connect()
+        deadline = time.monotonic() + 20
+        while ask("GET", ALL)[0] != 404 or ask("GET", "/servers/s2/tags")[1]["tags"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert ask("POST", "/servers", created)[0] == 202
+        assert until_active(ask) == {"a": "ACTIVE"}
+        assert ask("PUT", "/servers/s2/tags/a")[0] == 201
 
 
 def until_active(ask: Connection) -> Any:

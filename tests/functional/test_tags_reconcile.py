@@ -1,0 +1,152 @@
+"""steelyard tags reconcile, with a backend of another distribution."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from steelyard.tags import TagStore, encode
+from steelyard.tags.states import Change, Instance, Kind, Operation, Status
+
+SOURCE = pathlib.Path(__file__).parent / "third_party"
+USER = "cyclades:user:"
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with the other distribution in it, to be put on the path."""
+    target = str(tmp_path_factory.mktemp("scratch"))
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target]
+    subprocess.run([*command, str(SOURCE)], check=True)
+    return target
+
+
+@pytest.fixture
+def backend(tmp_path: pathlib.Path) -> pathlib.Path:
+    directory = tmp_path / "backend"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def store(tmp_path: pathlib.Path) -> TagStore:
+    made = TagStore(f"sqlite:///{tmp_path}/tags.db")
+    made.upgrade()
+    return made
+
+
+@pytest.fixture
+def reconcile(scratch: str, tmp_path: pathlib.Path, backend: pathlib.Path) -> Any:
+    file = tmp_path / "steelyard.conf"
+    file.write_text(
+        f"[steelyard_tags]\nconnection = sqlite:///{tmp_path}/tags.db\nbackend = files\n"
+    )
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-c", "from steelyard.cli import main; raise SystemExit(main())"),
+                *("--config-file", str(file), "tags", "reconcile", *argv),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": scratch, "WEEKEND_TAGS": str(backend)},
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def there(backend: pathlib.Path, server: str, *names: str) -> None:
+    (backend / f"vm-{server}").write_text("\n".join(encode(name, USER) for name in names))
+
+
+def put(store: TagStore, server: str, tags: dict[str, Status], *begun: Operation) -> None:
+    store.register(Instance(server, f"vm-{server}", "p", "u"))
+    change = Change({(USER, name): status for name, status in tags.items()}, begun=begun)
+    store.change(server, lambda _: (change, None))
+
+
+def test_it_says_what_it_does_and_the_second_time_there_is_nothing_to_do(
+    store: TagStore, backend: pathlib.Path, reconcile: Any
+) -> None:
+    put(store, "1", {"gone": Status.ACTIVE, "kept": Status.ACTIVE})
+    put(store, "2", {"done": Status.PENDADD}, Operation("o", Kind.ADD, USER, ("done",), 0.0, 5))
+    put(store, "3", {})
+    put(store, "4", {"kept": Status.ACTIVE})
+    there(backend, "1", "kept", "by hand")
+    there(backend, "2", "done")
+    (backend / "vm-3").write_text("other:a cyclades:user:a_b")
+    planned = [
+        {"Action": "activated", "Servers": 1, "Tags": 1, "Why": "the backend has it"},
+        {"Action": "created", "Servers": 1, "Tags": 1, "Why": "the backend has it"},
+        {"Action": "deleted", "Servers": 1, "Tags": 1, "Why": "the backend does not have it"},
+        {"Action": "left alone", "Servers": 1, "Tags": 2, "Why": "it is nobody's here"},
+        {
+            "Action": "left alone",
+            "Servers": 1,
+            "Tags": 0,
+            "Why": "the backend has no such instance",
+        },
+    ]
+    before = store.state("1")
+    for argv in (["--dry-run"], []):
+        assert store.state("1") == before
+        status, out, _ = reconcile("-f", "json", *argv)
+        said = json.loads(out)
+        assert [each.pop("Example") for each in said] == [
+            *("2 done", "1 by hand", "1 gone", "3 cyclades:user:a_b", "4"),
+        ]
+        assert (status, said) == (0, planned)
+    assert list(store.state("1").of(USER)) == ["by hand", "kept"]
+    assert store.state("2").operations == ()
+    _, out, _ = reconcile("-f", "json", "-c", "Action", "-c", "Servers")
+    assert json.loads(out) == [
+        {"Action": "left alone", "Servers": 1},
+        {"Action": "left alone", "Servers": 1},
+        {"Action": "nothing to do", "Servers": 2},
+    ]
+
+
+def test_each_tag_can_be_listed_and_an_owner_be_named(
+    store: TagStore, backend: pathlib.Path, reconcile: Any
+) -> None:
+    put(store, "1", {"gone": Status.ACTIVE})
+    there(backend, "1", "new")
+    status, out, _ = reconcile("--long", "--owner", "system", "-f", "json")
+    assert (status, json.loads(out)) == (0, [])
+    status, out, _ = reconcile("--long", "--owner", "user", "-f", "json")
+    kept = {"Server": "1", "Owner": "user"}
+    assert json.loads(out) == [
+        {**kept, "Tag": "gone", "Action": "deleted", "Why": "the backend does not have it"},
+        {**kept, "Tag": "new", "Action": "created", "Why": "the backend has it"},
+    ]
+
+
+def test_what_is_done_is_shown_when_it_cannot_go_on(
+    store: TagStore, backend: pathlib.Path, reconcile: Any
+) -> None:
+    for number in range(501):
+        put(store, f"{number:03}", {})
+        there(backend, f"{number:03}", "new")
+    (backend / "vm-500").unlink()
+    (backend / "vm-500").mkdir()
+    status, out, err = reconcile("-f", "json", "-c", "Action", "-c", "Tags")
+    assert status == 2
+    assert json.loads(out) == [{"Action": "created", "Tags": 500}]
+    assert "'vm-500': Is a directory" in err
+    assert "stopped after 500 of 501 servers; what is listed is done" in err
+
+
+def test_the_backend_in_memory_knows_nothing_else(
+    store: TagStore, capsys: Any, tmp_path: Any
+) -> None:
+    from steelyard import cli
+
+    assert cli.main(["tags", "reconcile", "--url", f"sqlite:///{tmp_path}/tags.db"]) == 2
+    assert "the backend memory has nothing but what the database has" in capsys.readouterr().err

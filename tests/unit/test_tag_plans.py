@@ -1,0 +1,142 @@
+"""What reconciliation does with a tag, by what is here, what is there and what is under way."""
+
+import pytest
+
+from steelyard.tags.codec import encode
+from steelyard.tags.names import DEFAULT_PREFIXES, Owner
+from steelyard.tags.plans import Action, Look, Plan, Step, plan
+from steelyard.tags.states import (
+    Change,
+    Instance,
+    Key,
+    Kind,
+    Mark,
+    Operation,
+    State,
+    Status,
+)
+
+USER, SYSTEM = DEFAULT_PREFIXES
+VM = Instance("s", "vm", "p", "u")
+RED: Key = (USER, "red")
+ACTIVE, PENDADD = Status.ACTIVE, Status.PENDADD
+
+
+def operation(kind: Kind, *names: str, prefix: str = USER, job: int | None = 7) -> Operation:
+    return Operation(f"{kind}-{'-'.join(names)}", kind, prefix, names or ("red",), 0.0, job)
+
+
+def planned(state: State, *there: str, over: tuple[Operation, ...] = (), horizon: int = 0) -> Plan:
+    tags = {encode(name, USER) for name in there}
+    return plan(VM, state, Look(tags, {each.id for each in over}, horizon))
+
+
+@pytest.mark.parametrize(
+    ("here", "kinds", "there", "action", "then"),
+    [
+        (None, (), False, None, None),
+        (ACTIVE, (), True, None, ACTIVE),
+        (None, (), True, Action.CREATED, ACTIVE),
+        (PENDADD, (), True, Action.ACTIVATED, ACTIVE),
+        (ACTIVE, (), False, Action.DELETED, None),
+        (PENDADD, (), False, Action.DELETED, None),
+        (PENDADD, (Kind.ADD,), True, Action.ACTIVATED, ACTIVE),
+        (PENDADD, (Kind.ADD,), False, Action.LEFT, PENDADD),
+        (PENDADD, (Kind.CREATE,), False, Action.LEFT, PENDADD),
+        (ACTIVE, (Kind.ADD,), False, Action.LEFT, ACTIVE),
+        (None, (Kind.DELETE,), True, Action.LEFT, None),
+        (None, (Kind.DELETE,), False, None, None),
+        (PENDADD, (Kind.DELETE, Kind.ADD), True, Action.LEFT, PENDADD),
+        (PENDADD, (Kind.DELETE, Kind.ADD), False, Action.LEFT, PENDADD),
+    ],
+)
+def test_a_tag(
+    here: Status | None,
+    kinds: tuple[Kind, ...],
+    there: bool,
+    action: Action | None,
+    then: Status | None,
+) -> None:
+    state = State({} if here is None else {RED: here}, tuple(map(operation, kinds)))
+    found = planned(state, *(["red"] if there else []))
+    assert [(step.action, step.tag) for step in found.steps] == (
+        [] if action is None else [(action, "red")]
+    )
+    assert found.change.applied(state).tags.get(RED) is then
+    assert found.change.applied(state).operations == state.operations
+
+
+@pytest.mark.parametrize("kind", [Kind.ADD, Kind.DELETE])
+@pytest.mark.parametrize("there", [False, True])
+def test_what_is_over_ends_and_the_backend_is_right(kind: Kind, there: bool) -> None:
+    over = operation(kind, job=None)
+    state = State({RED: PENDADD} if kind is Kind.ADD else {}, (over,))
+    then = planned(state, *(["red"] if there else []), over=(over,)).change.applied(state)
+    assert then == State({RED: ACTIVE} if there else {})
+
+
+def test_tags_of_nobody_here_are_left_alone_and_named() -> None:
+    found = plan(VM, State(), Look({"other:a", f"{USER}/41", f"{USER}a_b"}))
+    assert found.change == Change()
+    assert [(step.action, step.tag) for step in found.steps] == [
+        (Action.LEFT, f"{USER}/41"),
+        (Action.LEFT, f"{USER}a_b"),
+        (Action.LEFT, "other:a"),
+    ]
+
+
+def test_an_owner_can_be_named_and_then_a_late_outcome_still_counts() -> None:
+    ours = operation(Kind.ADD, "lost")
+    theirs = operation(Kind.ADD, "lost", prefix=SYSTEM)
+    state = State({(USER, "lost"): PENDADD, (SYSTEM, "lost"): PENDADD}, (ours, theirs))
+    look = Look({encode("new", USER), encode("new", SYSTEM)}, {ours.id, theirs.id}, 9)
+    found = plan(VM, state, look, owners=[Owner.SYSTEM])
+    assert {(step.action, step.prefix, step.tag) for step in found.steps} == {
+        (Action.CREATED, SYSTEM, "new"),
+        (Action.DELETED, SYSTEM, "lost"),
+    }
+    assert found.change.horizon is None
+    assert found.change.ended == {theirs.id}
+    assert plan(VM, state, look).change.horizon == 9
+
+
+def test_an_instance_that_has_never_come_to_be_is_forgotten() -> None:
+    creation = operation(Kind.CREATE)
+    state = State({RED: PENDADD}, (creation,))
+    found = plan(VM, state, Look(None, {creation.id}))
+    assert found.change.forgotten
+    assert found.steps == (Step(Action.FORGOTTEN, "it has never come to be"),)
+    still = plan(VM, state, Look(None))
+    assert still.change == Change()
+    assert still.steps == (Step(Action.LEFT, "it is still being created"),)
+
+
+def test_the_tags_of_an_instance_that_is_not_there_are_kept() -> None:
+    """Perhaps another backend has been configured than the one that it is at."""
+    lost = operation(Kind.ADD, "blue")
+    state = State({RED: ACTIVE, (USER, "blue"): PENDADD}, (lost,))
+    found = plan(VM, state, Look(None, {lost.id}, 9))
+    assert found.change.applied(state) == State({RED: ACTIVE})
+    assert found.steps == (Step(Action.LEFT, "the backend has no such instance"),)
+
+
+def test_what_was_over_before_the_look_changes_nothing_when_it_is_told_late() -> None:
+    found = planned(State(), horizon=9)
+    state = found.change.applied(State())
+    assert not state.is_news(9, RED)
+    assert state.is_news(10, RED)
+    assert planned(state, horizon=9).change == Change()
+
+
+def test_a_mark_that_says_otherwise_than_the_backend_is_corrected() -> None:
+    """So that a deletion that fails brings a tag back if it is there, and only then."""
+    state = State(marks={RED: Mark(12, there=False)})
+    assert planned(state, "red", horizon=9).change.marked == {RED: Mark(12, there=True)}
+    assert planned(state, horizon=9).change.marked == {}
+
+
+def test_what_is_under_way_is_marked_with_what_is_there_before_it() -> None:
+    """It may turn out to have been over by then."""
+    state = State({RED: PENDADD}, (operation(Kind.ADD, job=None),))
+    assert planned(state, horizon=9).change.marked == {RED: Mark(9, there=False)}
+    assert planned(state, "red", horizon=9).change.marked == {RED: Mark(9, there=True)}
