@@ -46,6 +46,7 @@ def planned(state: State, *there: str, over: tuple[Operation, ...] = (), horizon
         (ACTIVE, (Kind.ADD,), False, Action.LEFT, ACTIVE),
         (None, (Kind.DELETE,), True, Action.LEFT, None),
         (None, (Kind.DELETE,), False, None, None),
+        (PENDADD, (Kind.DELETE,), True, Action.DELETED, None),
         (PENDADD, (Kind.DELETE, Kind.ADD), True, Action.LEFT, PENDADD),
         (PENDADD, (Kind.DELETE, Kind.ADD), False, Action.LEFT, PENDADD),
     ],

@@ -134,18 +134,19 @@ def _step(key: Key, known: Collection[Key], here: State, left: Iterable[Operatio
     there, status = key in known, here.tags.get(key)
     if status is (Status.ACTIVE if there else None):
         return None
-    kinds = {each.kind.adds for each in left if each.touches(key)}
-    if False in kinds:
+    under_way = {each.kind.adds for each in left if each.touches(key)}
+    adding, deleting = True in under_way, False in under_way
+    if status is Status.PENDADD and not adding and (deleting or not there):
+        action, why = Action.DELETED, "the backend has not added it, and will not"
+    elif deleting:
         action, why = Action.LEFT, "its deletion is under way"
     elif there:
         action = Action.CREATED if status is None else Action.ACTIVATED
         why = "the backend has it"
-    elif True in kinds:
+    elif adding:
         action, why = Action.LEFT, "its addition is under way"
-    elif status is Status.ACTIVE:
-        action, why = Action.DELETED, "the backend does not have it"
     else:
-        action, why = Action.DELETED, "the backend has not added it, and will not"
+        action, why = Action.DELETED, "the backend does not have it"
     return Step(action, why, *key)
 
 
