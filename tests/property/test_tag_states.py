@@ -40,6 +40,7 @@ def any_states(draw: st.DrawFn) -> State:
         draw(st.dictionaries(keys, st.sampled_from(Status))),
         tuple(operations),
         draw(st.dictionaries(keys, marks)),
+        draw(st.integers(0, 5)),
     )
 
 
