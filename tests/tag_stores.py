@@ -338,8 +338,10 @@ def check_reconciliation(store: TagStore) -> None:
     assert service.tags(CALLER, "s2") == {"é 🎉 ": ACTIVE}
     assert service.tags(CALLER, "s3") == {"under way": PENDADD}
     assert service.tags(CALLER, "s5") == {"kept": ACTIVE}
-    done(service, backend)
+    backend.run()  # and nobody tells of it
+    service.reconciliation().of(["s3"])
     assert service.tags(CALLER, "s3") == {"under way": ACTIVE}
+    assert store.pending() == []
 
 
 def check_who_is_changed_meanwhile_is_left_alone(store: TagStore) -> None:

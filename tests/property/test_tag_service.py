@@ -150,6 +150,8 @@ class Backend(TagBackend):
         self.looked_up_to = 0
         """What it has been seen to have, the last time."""
         self.others_after_a_look = False
+        self.working = False
+        """Whether it does a job whenever it is asked how things are."""
         self._ended: dict[int, Outcome] = {}
         self._faults = faults
 
@@ -165,13 +167,16 @@ class Backend(TagBackend):
         return self._asked(Kind.DELETE, instance, tags)
 
     def jobs(self, numbers: Iterable[int]) -> Mapping[int, JobStatus]:
+        self._work()
         return self.memory.jobs(numbers)
 
     def horizon(self) -> int:
+        self._work()
         self.looked_up_to = self.memory.horizon()
         return self.looked_up_to
 
     def tags(self, instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
+        self._work()
         self.looked = self.memory.tags(instances)
         if self.others_after_a_look:
             self.others()
@@ -204,6 +209,10 @@ class Backend(TagBackend):
         """A job that is over, of which there is still to tell."""
         self.over()
         self.memory.lose(number)
+
+    def _work(self) -> None:
+        if self.working:
+            self.memory.run(1)
 
     def _asked(self, kind: Kind, instance: str, tags: Sequence[str]) -> int:
         for tag in tags:
@@ -471,14 +480,15 @@ class Tags(RuleBasedStateMachine):
     def it_asks_about_jobs(self) -> None:
         self.service.poll()
 
-    @rule(give_up_after=st.sampled_from([0.0, 3600.0]), others=st.booleans())
-    def it_is_reconciled(self, give_up_after: float, others: bool) -> None:
-        """While jobs are under way, and perhaps others change what has been looked at."""
+    @rule(give_up_after=st.sampled_from([0.0, 3600.0]), others=st.booleans(), working=st.booleans())
+    def it_is_reconciled(self, give_up_after: float, others: bool, working: bool) -> None:
+        """While jobs are done, and perhaps others change what has been looked at."""
         before = self.confirmed_and_there()
-        self.backend.others_after_a_look = others
+        self.backend.others_after_a_look, self.backend.working = others, working
         self.reconcile(give_up_after)
-        self.backend.others_after_a_look = False
-        self.check_nothing_confirmed_is_lost(before)
+        self.backend.others_after_a_look, self.backend.working = False, False
+        if not working:
+            self.check_nothing_confirmed_is_lost(before)
 
     @rule(
         shuffle=st.randoms(use_true_random=False).map(lambda random: random.shuffle),

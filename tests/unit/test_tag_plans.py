@@ -23,7 +23,7 @@ ACTIVE, PENDADD = Status.ACTIVE, Status.PENDADD
 
 
 def operation(kind: Kind, *names: str, prefix: str = USER, job: int | None = 7) -> Operation:
-    return Operation(f"{kind}-{'-'.join(names)}", kind, prefix, names or ("red",), 0.0, job)
+    return Operation(f"{kind}-{prefix}{'-'.join(names)}", kind, prefix, names or ("red",), 0.0, job)
 
 
 def planned(state: State, *there: str, over: tuple[Operation, ...] = (), horizon: int = 0) -> Plan:
