@@ -356,10 +356,12 @@ How many seconds pass between looks at the jobs that are under way.
     ),
     cfg.Opt(
         "give_up_after",
-        type=FiniteFloat(min=1.0),
+        type=FiniteFloat(min=120.0),
         default=3600.0,
         help="""
 How many seconds after it has begun an operation is taken to be over of which nobody knows the job.
+
+It must be longer than the backend can take to answer.
 
 That is so when the backend has not answered in time, or when a process has ended between asking it
 and writing down the number. What has become of the tags then shows at the backend.

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import tqdm
+from oslo_log import log as logging
 
 from steelyard import conf as options
 from steelyard import errors
@@ -19,6 +20,8 @@ from steelyard.tags.plans import Plan
 
 if TYPE_CHECKING:
     from steelyard.tags.service import TagService
+
+LOG = logging.getLogger(__name__)
 
 _AGREES = "nothing to do", "both agree"
 
@@ -91,6 +94,11 @@ class TagsReconcile(OnTheDatabase, Listing):
             "--dry-run", action="store_true", help="change nothing, and say what would change"
         )
         parser.add_argument(
+            "--jobs-anew",
+            action="store_true",
+            help="forget all jobs first: the backend has been set up anew, and counts from 1 again",
+        )
+        parser.add_argument(
             "--long", action="store_true", help="list each tag, not how many there are"
         )
         return parser
@@ -106,6 +114,8 @@ class TagsReconcile(OnTheDatabase, Listing):
         return "Action", "Servers", "Tags", "Why", "Example"
 
     def content(self, parsed_args: argparse.Namespace) -> Any:
+        if parsed_args.jobs_anew and parsed_args.dry_run:
+            raise errors.BadRequest("--jobs-anew changes what is known: leave --dry-run out")
         service = self.service(parsed_args)
         if isinstance(service.backend, MemoryBackend):
             raise errors.BadRequest(
@@ -124,19 +134,26 @@ class TagsReconcile(OnTheDatabase, Listing):
     ) -> None:
         """When it cannot go on, what is done is shown all the same."""
         owners = tuple(Owner) if parsed_args.owner is None else (Owner(parsed_args.owner),)
-        work = service.reconciliation(owners, dry_run=parsed_args.dry_run)
+        work = service.reconciliation(owners)
+        if parsed_args.jobs_anew:
+            service.store.forget_jobs()
         total, done = service.store.count(), 0
+        what = "looked at; nothing is changed" if parsed_args.dry_run else "done"
         try:
             with _progress(total) as bar:
-                for plans in work.of_all():
+                for plans in work.planned() if parsed_args.dry_run else work.carried_out():
                     done += len(plans)
                     bar.update(len(plans))
                     for plan in plans:
                         show(plan)
         except KeyboardInterrupt:
-            self._cut_short = _unfinished("interrupted", done, total), INTERRUPTED
-        except errors.ServiceError as error:
-            self._cut_short = _unfinished(str(error), done, total), USERS_MISTAKE
+            self._cut_short = _unfinished("interrupted", done, total, what), INTERRUPTED
+        except errors.SteelyardError as error:
+            self._cut_short = _unfinished(str(error), done, total, what), USERS_MISTAKE
+        except Exception as error:  # a backend of somebody's can raise anything
+            LOG.exception("The backend has failed")
+            why = f"the backend has failed: {type(error).__name__}: {error}"
+            self._cut_short = _unfinished(why, done, total, what), USERS_MISTAKE
 
 
 def _progress(total: int) -> "tqdm.tqdm[Any]":
@@ -148,8 +165,8 @@ def _progress(total: int) -> "tqdm.tqdm[Any]":
     return bar
 
 
-def _unfinished(why: str, done: int, total: int) -> errors.SteelyardError:
+def _unfinished(why: str, done: int, total: int, what: str) -> errors.SteelyardError:
     return errors.SteelyardError(
-        f"{why}\nsteelyard: stopped after {done} of {total} servers; what is listed is done; run "
-        f"the same again for the rest"
+        f"{why}\nsteelyard: stopped after {done} of {total} servers; what is listed is {what}; "
+        f"run the same again for all"
     )

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from steelyard.extras import lazily
 from steelyard.tags.codec import decode, encode
 
+from steelyard.tags.plans import plan_reconciliation
+
 if TYPE_CHECKING:
     from steelyard.tags.client import TagsClient
     from steelyard.tags.service import TagService
     from steelyard.tags.store import TagStore
 
-__all__ = ["TagService", "TagStore", "TagsClient", "decode", "encode"]
+__all__ = ["TagService", "TagStore", "TagsClient", "decode", "encode", "plan_reconciliation"]
 
 __getattr__ = lazily(
     __name__,

@@ -33,6 +33,8 @@ LOG = logging.getLogger(__name__)
 
 REQUEST_ID = "X-Openstack-Request-Id"
 
+_MISCONFIGURED = "the service of tags cannot work as it is configured; its log says why"
+_UNREACHABLE = "the database cannot be asked; ask again later"
 # What lies behind is the operator's affair: it is in the log, under the id of the request.
 _INTERNAL = "something has gone wrong inside; the log has it under {}"
 _BEHIND: Mapping[type[errors.ServiceError], tuple[int, str]] = {
@@ -78,7 +80,11 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     if not _built:
         with _building:
             if not _built:
-                _built.append(_configured())
+                try:
+                    _built.append(_configured())
+                except errors.ServiceError as error:  # another time it may be there
+                    LOG.warning("The service of tags cannot work yet: %s", error)
+                    return _Refusing(503, _UNREACHABLE)(environ, start_response)
     return _built[0](environ, start_response)
 
 
@@ -87,22 +93,28 @@ def _configured() -> WSGIApplication:
     try:
         conf = _configuration()
         return make_application(configured.service(conf), conf)
+    except errors.ServiceError:
+        raise
     except (errors.SteelyardError, cfg.Error) as error:
         LOG.error("The service of tags cannot work; correct this, and restart it: %s", error)
-        return _out_of_order()
+        return _Refusing(500, _MISCONFIGURED)
 
 
-def _out_of_order() -> WSGIApplication:
-    app = falcon.App()
-    app.set_error_serializer(_tell_of_http)
-    app.add_sink(_refuse_work)
-    return app
+class _Refusing:
+    """An application that serves nobody."""
 
+    def __init__(self, status: int, message: str) -> None:
+        self._status = falcon.code_to_http_status(status)
+        self._body = _json({schemas.FAULTS[status]: {"code": status, "message": message}})
 
-def _refuse_work(req: falcon.Request, resp: falcon.Response, **_params: object) -> None:
-    raise falcon.HTTPInternalServerError(
-        description="the service of tags cannot work as it is configured; its log says why"
-    )
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        headers = {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(self._body)),
+            REQUEST_ID: _request_id(),
+        }
+        start_response(self._status, list(headers.items()))
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [self._body]
 
 
 def _configuration() -> cfg.ConfigOpts:
@@ -122,7 +134,7 @@ class _Gate:
         self._most = most
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        resp.set_header(REQUEST_ID, f"req-{uuid.uuid4()}")
+        resp.set_header(REQUEST_ID, _request_id())
         try:
             req.env["PATH_INFO"].encode("latin-1").decode("utf-8")
         except UnicodeDecodeError:
@@ -131,6 +143,10 @@ class _Gate:
             raise falcon.HTTPNotFound
         if (req.content_length or 0) > self._most:
             raise _too_large(self._most)
+
+
+def _request_id() -> str:
+    return f"req-{uuid.uuid4()}"
 
 
 def _too_large(most: int) -> falcon.HTTPError:
@@ -224,9 +240,10 @@ class _Servers(_Resource):
         asking = self._asking(req)
         body = self._bodies.read(req, schemas.new_server(asking.owner))
         asked = body["server"]
-        instance, there = self._service.create(
-            asking, asked["name"], asked.get("tags", ()), asked.get("id")
-        )
+        server = asked.get("id", str(uuid.uuid4()))
+        # Also where nobody knows whether it will come to be: then it shows there.
+        resp.set_header("Location", urllib.parse.quote(f"{req.root_path}/servers/{server}/tags"))
+        instance, there = self._service.create(asking, asked["name"], asked.get("tags", ()), server)
         resp.status = falcon.HTTP_202
         resp.data = _json({"server": {"id": instance.id, "name": instance.name, **_said(there)}})
 

@@ -21,6 +21,10 @@ from steelyard.tags.states import Instance, Kind, State, Status
 from steelyard.tags.store import TagStore
 
 
+# Instances that are read at once.
+_AT_ONCE = 500
+
+
 def service(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagService:
     """The service, over the database at the URL or the one that is configured."""
     group = options.register_tags(conf)
@@ -116,9 +120,11 @@ def check_permissions(paths: Iterable[str]) -> None:
 
 def _adopt(backend: MemoryBackend, tables: TagStore) -> None:
     """Gives a backend that is new what it would have if it were not, instance by instance."""
-    for instance in tables.instances():
-        state = tables.state(instance.id)
-        backend.adopt(_there(instance, state), _last(state))
+    last = ""
+    while snapshots := tables.snapshots(_AT_ONCE, after=last):
+        for each in snapshots:
+            backend.adopt(_there(each.instance, each.state), _last(each.state))
+        last = snapshots[-1].instance.id
 
 
 def _there(instance: Instance, state: State) -> Mapping[str, Iterable[str]]:

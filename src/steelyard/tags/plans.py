@@ -5,9 +5,10 @@ Values in, values out: a plan can be shown before it is carried out.
 
 import dataclasses
 import enum
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from steelyard import errors
+from steelyard.tags.backends.base import JobStatus
 from steelyard.tags.codec import decode
 from steelyard.tags.names import DEFAULT_PREFIXES, Owner, Prefixes
 from steelyard.tags.states import (
@@ -52,11 +53,20 @@ class Look:
     there: Collection[str] | None
     """The encoded tags; None if there is no such instance."""
 
-    over: Collection[str] = frozenset()
-    """The ids of the operations that the backend will do nothing more for."""
+    statuses: Mapping[str, JobStatus] = dataclasses.field(default_factory=dict)
+    """How far the operations are, by their ids; of those left out it is not known."""
 
     horizon: int = 0
     """All jobs up to this number were over before the tags were read; 0 if nobody knows."""
+
+    def is_over(self, operation: Operation) -> bool:
+        """Whether the backend will do nothing more for it."""
+        return self.statuses.get(operation.id, JobStatus.RUNNING) is not JobStatus.RUNNING
+
+    def has_not_created(self, operation: Operation) -> bool:
+        """Whether an instance of that name, if there is one, is another one."""
+        creation = operation.kind is Kind.CREATE
+        return creation and self.statuses.get(operation.id) is JobStatus.FAILED
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,7 +78,7 @@ class Plan:
     steps: tuple[Step, ...] = ()
 
 
-def plan(
+def plan_reconciliation(
     instance: Instance,
     state: State,
     look: Look,
@@ -77,8 +87,8 @@ def plan(
 ) -> Plan:
     """The plan for the tags that these owners have on an instance."""
     mine = {prefixes.of(owner) for owner in owners}
-    over = [each for each in state.operations if each.id in look.over and each.prefix in mine]
-    if look.there is None:
+    over = [each for each in state.operations if each.prefix in mine and look.is_over(each)]
+    if look.there is None or any(map(look.has_not_created, over)):
         return _without_instance(instance, state, over)
     left = [each for each in state.operations if each not in over]
     known, foreign = _decoded(look.there, prefixes)
@@ -89,21 +99,17 @@ def plan(
         for key in sorted(there | here)
         if (step := _step(key, there, state, left)) is not None
     }
-    adopted = {
-        key for key, step in steps.items() if step.action in (Action.CREATED, Action.ACTIVATED)
-    }
-    horizon = look.horizon if mine.issuperset(prefixes) else 0  # it is about all owners
     change = Change(
-        dict.fromkeys(adopted, Status.ACTIVE),
-        frozenset(key for key, step in steps.items() if step.action is Action.DELETED),
+        dict.fromkeys(_keys(steps, Action.CREATED, Action.ACTIVATED), Status.ACTIVE),
+        frozenset(_keys(steps, Action.DELETED)),
         ended=frozenset(each.id for each in over),
-        marked={
-            key: mark
-            for key, mark in _marked(state, left, there, horizon).items()
-            if key[0] in mine
-        },
-        horizon=None if horizon in (0, state.horizon) else horizon,
     )
+    touched = {key for each in over for key in each.keys}.union(change.put, change.removed)
+    seen = _Seen(state, there, look.horizon, {key for each in left for key in each.keys})
+    if look.horizon and mine.issuperset(prefixes):
+        change = seen.up_to_the_horizon(change)
+    else:
+        change = seen.of(mine, touched, change)
     strangers = (Step(Action.LEFT, "it is nobody's here", tag=tag) for tag in foreign)
     return Plan(instance, change, (*steps.values(), *strangers))
 
@@ -136,8 +142,8 @@ def _step(key: Key, known: Collection[Key], here: State, left: Iterable[Operatio
         return None
     under_way = {each.kind.adds for each in left if each.touches(key)}
     adding, deleting = True in under_way, False in under_way
-    if status is Status.PENDADD and not adding and (deleting or not there):
-        action, why = Action.DELETED, "the backend has not added it, and will not"
+    if status is Status.PENDADD and deleting and not adding:
+        action, why = Action.DELETED, "its deletion is under way, and nothing adds it after that"
     elif deleting:
         action, why = Action.LEFT, "its deletion is under way"
     elif there:
@@ -145,19 +151,55 @@ def _step(key: Key, known: Collection[Key], here: State, left: Iterable[Operatio
         why = "the backend has it"
     elif adding:
         action, why = Action.LEFT, "its addition is under way"
+    elif status is Status.PENDADD:
+        action, why = Action.DELETED, "the backend has not added it, and will not"
     else:
         action, why = Action.DELETED, "the backend does not have it"
     return Step(action, why, *key)
 
 
-def _marked(
-    state: State, left: Iterable[Operation], there: Collection[Key], horizon: int
-) -> dict[Key, Mark]:
-    """What has been seen of tags, where something is under way or something else was known."""
-    pending = frozenset[Key]().union(*(each.keys for each in left))
-    otherwise = {key for key, mark in state.marks.items() if mark.there != (key in there)}
-    found = {}
-    for key in pending | otherwise:
-        before = state.marks.get(key)
-        found[key] = Mark(max(horizon, before.job if before else 0), key in there)
-    return {key: mark for key, mark in found.items() if mark != state.marks.get(key)}
+def _keys(steps: Mapping[Key, Step], *actions: Action) -> list[Key]:
+    return [key for key, step in steps.items() if step.action in actions]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a look has shown, kept for outcomes that are older than it and come after it."""
+
+    state: State
+    there: Collection[Key]
+    horizon: int
+    pending: Collection[Key]
+    """What something is under way for, which may have been over by then."""
+
+    def up_to_the_horizon(self, change: Change) -> Change:
+        """Of all tags: one number says most of it, instead of marks."""
+        redundant = {key for key, mark in self.state.marks.items() if mark.job <= self.horizon}
+        redundant -= {*self.pending}
+        return dataclasses.replace(
+            change,
+            marked=self._marked(self._known_otherwise().union(self.pending) - redundant),
+            unmarked=frozenset(redundant),
+            horizon=None if self.horizon == self.state.horizon else self.horizon,
+        )
+
+    def of(self, prefixes: Collection[str], touched: Collection[Key], change: Change) -> Change:
+        """Of tags with these prefixes, and of those that are touched now."""
+        keys = self._known_otherwise().union(self.pending, touched)
+        mine = {key for key in keys if key[0] in prefixes}
+        return dataclasses.replace(change, marked=self._marked(mine))
+
+    def _known_otherwise(self) -> set[Key]:
+        marks = self.state.marks
+        return {key for key, mark in marks.items() if mark.there != (key in self.there)}
+
+    def _marked(self, keys: Iterable[Key]) -> dict[Key, Mark]:
+        marks = self.state.marks
+        found = {
+            key: Mark(
+                max(self.horizon, self.state.horizon, marks[key].job if key in marks else 0),
+                key in self.there,
+            )
+            for key in keys
+        }
+        return {key: mark for key, mark in found.items() if mark != marks.get(key)}

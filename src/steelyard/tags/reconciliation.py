@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from steelyard.tags.backends.base import JobStatus, TagBackend
 from steelyard.tags.names import Owner, Prefixes
-from steelyard.tags.plans import Action, Look, Plan, Step, plan
+from steelyard.tags.plans import Action, Look, Plan, Step, plan_reconciliation
 from steelyard.tags.states import Change, Operation
 from steelyard.tags.store import Snapshot, TagStore
 
@@ -26,25 +26,29 @@ class Reconciliation:
     prefixes: Prefixes
     give_up_after: float
     owners: Collection[Owner] = tuple(Owner)
-    dry_run: bool = False
 
-    def of_all(self) -> Iterator[list[Plan]]:
-        """The plans for all instances, as they are carried out; or, in a dry run, as they would."""
-        last = ""
-        while snapshots := self.store.snapshots(_AT_ONCE, after=last):
-            yield self._carried_out(snapshots)
-            last = snapshots[-1].instance.id
+    def planned(self) -> Iterator[list[Plan]]:
+        """The plans for all instances; nothing is changed."""
+        return map(self._plans, self._pages())
 
-    def of(self, servers: Collection[str]) -> list[Plan]:
+    def carried_out(self) -> Iterator[list[Plan]]:
+        """The same, each list once it has been carried out."""
+        return map(self._carry_out, self._pages())
+
+    def carried_out_for(self, servers: Collection[str]) -> list[Plan]:
         """The same for some instances, of which those that are not known are left out."""
         ids = sorted(servers)
         parts = [ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE)]
-        return [each for some in parts for each in self._carried_out(self.store.snapshots_of(some))]
+        return [each for some in parts for each in self._carry_out(self.store.snapshots_of(some))]
 
-    def _carried_out(self, snapshots: Sequence[Snapshot]) -> list[Plan]:
+    def _pages(self) -> Iterator[list[Snapshot]]:
+        last = ""
+        while snapshots := self.store.snapshots(_AT_ONCE, after=last):
+            yield snapshots
+            last = snapshots[-1].instance.id
+
+    def _carry_out(self, snapshots: Sequence[Snapshot]) -> list[Plan]:
         plans = self._plans(snapshots)
-        if self.dry_run:
-            return plans
         changes = [
             (snapshot, each.change)
             for snapshot, each in zip(snapshots, plans, strict=True)
@@ -57,14 +61,13 @@ class Reconciliation:
         """In this order: first what is known here, then which jobs are over, then what is there."""
         under_way = [each for snapshot in snapshots for each in snapshot.state.operations]
         horizon = self.backend.horizon()
-        found = progress(self.backend, under_way, self.give_up_after)
-        over = {id_ for id_, status in found.items() if status is not JobStatus.RUNNING}
+        statuses = progress(self.backend, under_way, self.give_up_after)
         there = self.backend.tags([snapshot.instance.name for snapshot in snapshots])
         return [
-            plan(
+            plan_reconciliation(
                 each.instance,
                 each.state,
-                Look(there.get(each.instance.name), over, horizon),
+                Look(there.get(each.instance.name), statuses, horizon),
                 self.prefixes,
                 self.owners,
             )

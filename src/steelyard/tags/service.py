@@ -85,9 +85,12 @@ class TagService:
         """Has the backend create an instance with these tags, and keeps both."""
         instance = Instance(server or str(uuid.uuid4()), name, asking.project, asking.user)
         rules = self._rules(asking)
-        names = states.adding(State(), rules, tags)
+        names = states.wanted(rules, tags)
         operation = self._operation(Kind.CREATE, rules, names)
-        self.store.register(instance, states.beginning(operation))
+        if self.backend.tags([name]):
+            raise errors.Conflict(f"the backend has an instance {name!r} already")
+        begun = states.beginning(operation)
+        self.store.register(instance, dataclasses.replace(begun, horizon=self.backend.horizon()))
         try:
             self._submit(instance.name, operation)
         except errors.BackendRefused:
@@ -96,13 +99,16 @@ class TagService:
         return instance, dict.fromkeys(sorted(names), Status.PENDADD)
 
     def register(self, instance: Instance) -> None:
-        """Keeps an instance that the backend has already."""
-        self.store.register(instance)
+        """Keeps an instance that the backend has already.
+
+        What was done before is another one's that had the name, or shows by reconciliation.
+        """
+        self.store.register(instance, Change(horizon=self.backend.horizon()))
 
     def tags(self, asking: Asking, server: str) -> dict[str, Status]:
         """The owner's tags on the server, with what is known of each."""
         instance = self._instance(asking, server)
-        return self.store.state(server, being=instance).of(self._rules(asking).prefix)
+        return self.store.tags(server, self._rules(asking).prefix, being=instance)
 
     def status(self, asking: Asking, server: str, name: str) -> Status:
         """What is known of one tag; NotFound if it is not there."""
@@ -115,6 +121,7 @@ class TagService:
     def add(self, asking: Asking, server: str, name: str) -> bool:
         """Adds a tag; False if it is there already."""
         rules = self._rules(asking)
+        states.wanted(rules, [name])
         begun, _ = self._change(
             asking,
             server,
@@ -135,7 +142,7 @@ class TagService:
     def replace(self, asking: Asking, server: str, names: Iterable[str]) -> dict[str, Status]:
         """Has the owner's tags be these, beside those that are still being added."""
         rules = self._rules(asking)
-        wanted = list(names)
+        wanted = states.wanted(rules, names)
         _, then = self._change(
             asking,
             server,
@@ -162,13 +169,26 @@ class TagService:
         """Asks about every job that is under way, and settles those that are over; how many."""
         return self._settle_what_is_over(self.store.pending())
 
-    def reconciliation(
-        self, owners: Collection[Owner] = tuple(Owner), *, dry_run: bool = False
-    ) -> Reconciliation:
+    def reconciliation(self, owners: Collection[Owner] = tuple(Owner)) -> Reconciliation:
         """What brings the tags of these owners in line with what the backend has."""
-        return Reconciliation(
-            self.store, self.backend, self.prefixes, self._give_up_after, owners, dry_run
-        )
+        return Reconciliation(self.store, self.backend, self.prefixes, self._give_up_after, owners)
+
+    def settle_lost(self, servers: Collection[str]) -> int:
+        """Settles what is under way for instances by what the backend has; how much of it."""
+        plans = self.reconciliation().carried_out_for(servers)
+        for plan in plans:
+            for step in plan.steps:
+                LOG.info(
+                    "%(instance)r: %(tag)a of %(prefix)r: %(action)s, for %(why)s",
+                    {
+                        "instance": plan.instance.name,
+                        "tag": step.tag,
+                        "prefix": step.prefix,
+                        "action": step.action.value,
+                        "why": step.why,
+                    },
+                )
+        return sum(len(plan.change.ended) for plan in plans)
 
     def _settle_what_may_be_over(self, instance: Instance) -> bool:
         """Whether something is over that others wait for: that it is created, that there is room.

@@ -121,6 +121,7 @@ class Change:
     """The ids of operations that are over."""
 
     marked: Mapping[Key, Mark] = dataclasses.field(default_factory=dict)
+    unmarked: frozenset[Key] = frozenset()
     horizon: int | None = None
     forgotten: bool = False
     """Whether the instance itself goes: it has never come to be."""
@@ -129,10 +130,11 @@ class Change:
         """The state after this."""
         tags = {key: status for key, status in state.tags.items() if key not in self.removed}
         left = [each for each in state.operations if each.id not in self.ended]
+        marks = {key: mark for key, mark in state.marks.items() if key not in self.unmarked}
         return State(
             {**tags, **self.put},
             (*left, *self.begun),
-            {**state.marks, **self.marked},
+            {**marks, **self.marked},
             state.horizon if self.horizon is None else self.horizon,
         )
 
@@ -152,11 +154,22 @@ def check_created(state: State) -> None:
         raise StillBeingCreated("the instance is still being created; change its tags after that")
 
 
+def wanted(rules: Rules, names: Iterable[str]) -> tuple[str, ...]:
+    """The names, each once, if they go together and an instance can have so many."""
+    each_once = tuple(dict.fromkeys(check_name(name) for name in names))
+    clash = rules.clashes.within(each_once)
+    if clash is not None:
+        one, other = clash
+        raise errors.BadRequest(f"the tags {one!r} and {other!r} do not go together: name one")
+    _check_room(rules, len(each_once))
+    return each_once
+
+
 def adding(state: State, rules: Rules, names: Iterable[str]) -> tuple[str, ...]:
     """Those of the names that are to be added: they are not there, and may be."""
     there = state.of(rules.prefix)
-    wanted = _wanted(rules, names)
-    new = tuple(name for name in wanted if name not in there)
+    asked = wanted(rules, names)
+    new = tuple(name for name in asked if name not in there)
     _check_sure(state, rules, new)
     # What is being deleted comes back if that fails.
     counted = {*there, *_being_deleted(state, rules)}
@@ -182,13 +195,13 @@ def replacing(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names to add and those to delete, so that these are left beside what is being added."""
     there = state.of(rules.prefix)
-    wanted = _wanted(rules, names)
+    asked = wanted(rules, names)
     pending = {name for name, status in there.items() if status is Status.PENDADD}
-    new = tuple(name for name in wanted if name not in there)
-    gone = tuple(name for name in there if name not in wanted and name not in pending)
+    new = tuple(name for name in asked if name not in there)
+    gone = tuple(name for name in there if name not in asked and name not in pending)
     _check_sure(state, rules, new)
-    _check_room(rules, len(pending.union(wanted)))
-    _check_clashes(rules, [name for name in wanted if name not in pending], pending)
+    _check_room(rules, len(pending.union(asked)))
+    _check_clashes(rules, [name for name in asked if name not in pending], pending)
     return new, gone
 
 
@@ -214,7 +227,15 @@ def failing(state: State, operations: Iterable[Operation]) -> Change:
 def settling(state: State, outcome: Outcome) -> Change:
     """What the end of a job changes, whenever and however often one is told of it."""
     ended = [each for each in state.operations if _is_end_of(outcome, each, state)]
+    if not ended and _is_about_an_earlier_one(outcome, state):
+        return Change()
     return _succeeded(state, ended, outcome) if outcome.succeeded else _failed(state, ended)
+
+
+def _is_about_an_earlier_one(outcome: Outcome, state: State) -> bool:
+    """Whether it is about another instance that has had the name, for this one is to come yet."""
+    creations = [each.job for each in state.operations if each.kind is Kind.CREATE]
+    return any(job is None or outcome.job < job for job in creations)
 
 
 def _is_end_of(outcome: Outcome, operation: Operation, state: State) -> bool:
@@ -229,6 +250,7 @@ def _is_end_of(outcome: Outcome, operation: Operation, state: State) -> bool:
         outcome.succeeded
         and operation.kind is outcome.kind
         and operation.keys == outcome.keys
+        and outcome.job > state.horizon
         and all(state.is_news(outcome.job, key) for key in operation.keys)
     )
 
@@ -237,7 +259,8 @@ def _succeeded(state: State, ended: Collection[Operation], outcome: Outcome) -> 
     """The tags are as the last job that has been seen has left them, whichever that is."""
     asked = _keys(ended)
     news = {key for key in outcome.keys | asked if state.is_news(outcome.job, key)}
-    # Of what was under way at the horizon there is a mark, unless numbers have begun anew since.
+    # Of what was under way at the horizon there is a mark, unless it was so long ago that it has
+    # been forgotten.
     news |= asked - state.marks.keys()
     marked = dict.fromkeys(news, Mark(outcome.job, outcome.kind.adds))
     marks = {**state.marks, **marked}
@@ -250,7 +273,10 @@ def _succeeded(state: State, ended: Collection[Operation], outcome: Outcome) -> 
             put[key] = status
         elif key in state.tags:
             removed.add(key)
-    return Change(put, frozenset(removed), ended=_ids(ended), marked=marked)
+    # What was done before it was created, was done to another one.
+    created = any(each.kind is Kind.CREATE for each in ended)
+    horizon = max(outcome.job, state.horizon) if created else None
+    return Change(put, frozenset(removed), ended=_ids(ended), marked=marked, horizon=horizon)
 
 
 def _standing(state: State, left: Iterable[Operation], key: Key, mark: Mark) -> Status | None:
@@ -298,16 +324,6 @@ def _keys(operations: Iterable[Operation]) -> frozenset[Key]:
 
 def _ids(operations: Iterable[Operation]) -> frozenset[str]:
     return frozenset(each.id for each in operations)
-
-
-def _wanted(rules: Rules, names: Iterable[str]) -> tuple[str, ...]:
-    """The names, each once, if they go together."""
-    wanted = tuple(dict.fromkeys(check_name(name) for name in names))
-    clash = rules.clashes.within(wanted)
-    if clash is not None:
-        one, other = clash
-        raise errors.BadRequest(f"the tags {one!r} and {other!r} do not go together: name one")
-    return wanted
 
 
 def _being_deleted(state: State, rules: Rules) -> set[str]:

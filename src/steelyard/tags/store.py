@@ -35,6 +35,11 @@ class Snapshot:
     instance: Instance
     state: State
 
+    @property
+    def as_it_was(self) -> tuple[object, ...]:
+        """By what one sees that it has been changed since."""
+        return self.number, self.generation, self.state.horizon, self.instance
+
 
 class TagStore(Store):
     """What is known of tags; each change is done as a whole or not at all.
@@ -116,23 +121,16 @@ class TagStore(Store):
         def work(connection: sa.Connection) -> set[str]:
             numbers = [was.number for was, _ in changes]
             now = (
-                sa.select(instances.c.number, instances.c.generation)
+                sa.select(instances)
                 .where(instances.c.number.in_(numbers))
                 .order_by(instances.c.number)
                 .with_for_update()
             )
-            same = {(row.number, row.generation) for row in connection.execute(now)}
-            _write(
-                connection,
-                [
-                    (was.number, was.state, change)
-                    for was, change in changes
-                    if (was.number, was.generation) in same
-                ],
-            )
-            return {
-                was.instance.id for was, _ in changes if (was.number, was.generation) not in same
-            }
+            # Of whose the row is, too: SQLite gives the number of one that has gone to another.
+            same = {_as_it_is(row) for row in connection.execute(now)}
+            still = [each for each in changes if each[0].as_it_was in same]
+            _write(connection, [(was.number, was.state, change) for was, change in still])
+            return {was.instance.id for was, _ in changes if was.as_it_was not in same}
 
         return self.in_a_transaction(work)
 
@@ -143,6 +141,20 @@ class TagStore(Store):
             row = _row_of(connection, instance)
             _check_same(_as_instance(row), being)
             return _state(connection, row)
+
+        return self.reading(read)
+
+    def tags(self, instance: str, prefix: str, being: Instance | None = None) -> dict[str, Status]:
+        """The tags of one owner, by name; NotFound if the instance is no longer the given one."""
+
+        def read(connection: sa.Connection) -> dict[str, Status]:
+            row = _row_of(connection, instance)
+            _check_same(_as_instance(row), being)
+            mine = sa.select(tags.c.name, tags.c.status).where(
+                tags.c.instance_id == row.number, tags.c.prefix == prefix
+            )
+            found = ((each.name, Status(each.status)) for each in connection.execute(mine))
+            return dict(sorted(found))
 
         return self.reading(read)
 
@@ -186,6 +198,17 @@ class TagStore(Store):
         """Keeps the number of the job, unless its outcome has come already."""
         numbered = sa.update(operations).where(operations.c.id == operation).values(job=job)
         self.in_a_transaction(lambda connection: connection.execute(numbered))
+
+    def forget_jobs(self) -> None:
+        """Forgets all jobs, and what has been seen of them; PENDADD tags are left to reconcile."""
+
+        def work(connection: sa.Connection) -> None:
+            changed = sa.update(instances)
+            connection.execute(changed.values(horizon=0, generation=instances.c.generation + 1))
+            connection.execute(sa.delete(operations))
+            connection.execute(sa.delete(marks))
+
+        self.in_a_transaction(work)
 
     def pending(self) -> list[tuple[Instance, Operation]]:
         """What is under way, oldest first, and where."""
@@ -293,9 +316,13 @@ def _as_instance(row: Any) -> Instance:
     return Instance(row.id, row.name, row.project, row.user)
 
 
+def _as_it_is(row: Any) -> tuple[object, ...]:
+    return row.number, row.generation, row.horizon, _as_instance(row)
+
+
 def _prune(connection: sa.Connection, number: int, moment: float) -> int:
-    this = sa.select(instances.c.number).where(instances.c.number == number)
-    connection.execute(this.with_for_update())
+    this = sa.update(instances).where(instances.c.number == number)
+    connection.execute(this.values(generation=instances.c.generation + 1))
     old = sa.delete(marks).where(marks.c.instance_id == number, marks.c.seen < moment)
     return connection.execute(old).rowcount
 
@@ -341,7 +368,12 @@ def _write(connection: sa.Connection, changes: Iterable[tuple[int, State, Change
     _forget(connection, [number for number, _, change in real if change.forgotten])
     kept = [each for each in real if not each[2].forgotten]
     _write_instances(connection, [(number, change) for number, _, change in kept])
-    _delete(connection, [(number, *key) for number, _, change in kept for key in change.removed])
+    for table, gone in (
+        (tags, [(number, *key) for number, _, change in kept for key in change.removed]),
+        (marks, [(number, *key) for number, _, change in kept for key in change.unmarked]),
+    ):
+        for these in _at(table, gone):
+            connection.execute(sa.delete(table).where(these))
     _write_operations(connection, [(number, change) for number, _, change in kept])
     statuses: _Rows = {}
     seen: _Rows = {}
@@ -373,8 +405,9 @@ def _write_instances(connection: sa.Connection, changes: Iterable[tuple[int, Cha
 
 def _write_operations(connection: sa.Connection, changes: Sequence[tuple[int, Change]]) -> None:
     ended = [operation for _, change in changes for operation in change.ended]
-    if ended:
-        connection.execute(sa.delete(operations).where(operations.c.id.in_(ended)))
+    for start in range(0, len(ended), _AT_ONCE):
+        these = operations.c.id.in_(ended[start : start + _AT_ONCE])
+        connection.execute(sa.delete(operations).where(these))
     begun = [_row(number, each) for number, change in changes for each in change.begun]
     if begun:
         connection.execute(sa.insert(operations), begun)
@@ -421,11 +454,6 @@ def _put(
     ]
     if added:
         connection.execute(sa.insert(table), added)
-
-
-def _delete(connection: sa.Connection, where: Iterable[tuple[int, str, str]]) -> None:
-    for these in _at(tags, where):
-        connection.execute(sa.delete(tags).where(these))
 
 
 def _at(table: sa.Table, where: Iterable[tuple[int, str, str]]) -> Iterator[sa.ColumnElement[bool]]:
