@@ -75,6 +75,10 @@ class InvalidTag(BadRequest):
     """A tag is malformed, or what a backend has is not the encoding of one."""
 
 
+class InvalidMessage(BadRequest):
+    """A notification about a job of a backend is malformed."""
+
+
 class MicroversionTooLow(BadRequest):
     """A request cannot be expressed in the microversion that it is to be sent with."""
 

@@ -48,6 +48,15 @@ class Caller:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Over:
+    """Which jobs are over."""
+
+    outcomes: tuple[Outcome, ...]
+    lost: frozenset[str]
+    """The ids of instances about whose jobs the backend will say no more."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Operator:
     """Who may ask about the instances of every project."""
 
@@ -162,6 +171,10 @@ class TagService:
         """Asks about every job that is under way, and settles those that are over; how many."""
         return self._settle_what_is_over(self.store.pending())
 
+    def over(self) -> Over:
+        """Asks the same, for somebody else to settle."""
+        return self._over(self.store.pending())
+
     def reconciliation(
         self, owners: Collection[Owner] = tuple(Owner), *, dry_run: bool = False
     ) -> Reconciliation:
@@ -181,16 +194,25 @@ class TagService:
 
     def _settle_what_is_over(self, pending: Iterable[tuple[Instance, Operation]]) -> int:
         """Of what the backend knows nothing any more, it shows in what is there."""
-        under_way = list(pending)
         with self._asking_backend():
-            found = progress(self.backend, [each for _, each in under_way], self._give_up_after)
-            ended = [each for each in under_way if found[each[1].id] in _ENDED]
-            for instance, each in ended:
-                self.settle(_outcome(instance, each, found[each.id]))
-            lost = {i.id for i, each in under_way if found[each.id] is JobStatus.LOST}
-            plans = self.reconciliation().of(lost)
-            return len(ended) + sum(len(each.change.ended) for each in plans)
+            over = self._over(pending)
+            for each in over.outcomes:
+                self.settle(each)
+            plans = self.reconciliation().of(over.lost)
+            return len(over.outcomes) + sum(len(each.change.ended) for each in plans)
         return 0
+
+    def _over(self, pending: Iterable[tuple[Instance, Operation]]) -> Over:
+        under_way = list(pending)
+        found = progress(self.backend, [each for _, each in under_way], self._give_up_after)
+        return Over(
+            tuple(
+                _outcome(instance, each, found[each.id])
+                for instance, each in under_way
+                if found[each.id] in _ENDED
+            ),
+            frozenset(i.id for i, each in under_way if found[each.id] is JobStatus.LOST),
+        )
 
     @contextlib.contextmanager
     def _asking_backend(self) -> Iterator[None]:
