@@ -2,7 +2,7 @@
 
 import collections
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import kombu
@@ -70,12 +70,13 @@ class Dispatcher:
                 prefetch_count=self._prefetch,
                 auto_declare=False,
             )
-            with consumer:
+            with _given_back(inbox), consumer:
                 LOG.info("Outcomes come from %s", self._broker)
                 while not stop.is_set():
                     _await(connection)
                     while inbox and not stop.is_set():
-                        self._handle(channel, inbox.popleft())
+                        self._handle(channel, inbox[0])
+                        inbox.popleft()
                         self._pauses.begin_anew()
 
     def _handle(self, channel: Any, message: Any) -> None:
@@ -90,8 +91,21 @@ class Dispatcher:
             self._broker.put_aside(channel, message.body, str(error))
         except Exception as error:  # a fault with this one must not stop all that come after it
             LOG.exception("A message is put aside: %.200r", message.body)
-            self._broker.put_aside(channel, message.body, f"{type(error).__name__}: {error:.500}")
+            self._broker.put_aside(channel, message.body, f"{type(error).__name__}: {error!s:.500}")
         message.ack()
+
+
+@contextlib.contextmanager
+def _given_back(messages_left: Iterable[Any]) -> Iterator[None]:
+    """What is left in the end goes back to the queue.
+
+    Most brokers see to that when the connection ends; the one within this process does not.
+    """
+    try:
+        yield
+    finally:
+        for message in messages_left:
+            message.requeue()
 
 
 def _await(connection: Any) -> None:
