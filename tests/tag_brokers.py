@@ -1,14 +1,16 @@
 """Brokers for tests, what is put into their queues, and what is in them."""
 
+import collections
 import contextlib
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import kombu
 
+from steelyard import errors
 from steelyard.loops import Stop
 from steelyard.tags.broker import EMBEDDED, REASON, Broker
 from steelyard.tags.dispatcher import Dispatcher
@@ -38,6 +40,22 @@ def send(broker: Broker, *bodies: bytes, **properties: Any) -> None:
                 routing_key=broker.queue.name,
                 **{"content_type": "text/plain", "content_encoding": "binary", **properties},
             )
+
+
+def send_surely(broker: Broker, bodies: Iterable[bytes]) -> None:
+    """The same, again and again until the broker has each; perhaps some of them twice."""
+    left = collections.deque(bodies)
+    while left:
+        with contextlib.suppress(errors.NoAccess), broker.connected() as connection:
+            producer = kombu.Producer(connection.default_channel)
+            while left:
+                producer.publish(
+                    left[0],
+                    routing_key=broker.queue.name,
+                    content_type="application/json",
+                    content_encoding="binary",
+                )
+                left.popleft()
 
 
 def count(broker: Broker, queue: kombu.Queue) -> int:

@@ -102,8 +102,7 @@ def _check_transport(url: str) -> None:
             parts.scheme in ("amqp", "amqps")
             and bool(parts.hostname)
             and parts.port != 0
-            and not (parts.query or parts.fragment or ";" in url)
-            and "/" not in parts.path[1:]
+            and not (parts.query or parts.fragment or ";" in url or "@" in parts.path)
         )
     except ValueError:  # about the port, and perhaps with what stands in its place
         known = False
