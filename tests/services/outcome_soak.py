@@ -34,9 +34,11 @@ PATIENCE = 120.0
 OF_EACH = 50
 """Outcomes of jobs that somebody has asked for, for each instance."""
 
-# How each fifty of them end, and what comes beside them.
+BY_HAND = 2
+"""Beside these, of tags that nobody here has asked for."""
+
+# How the fifty end.
 _ADDED, _NOT_ADDED, _DELETED, _NOT_DELETED = 30, 5, 10, 5
-_BY_HAND = 2
 
 Trouble = Callable[["Dispatchers", random.Random], None]
 
@@ -61,7 +63,7 @@ class Story:
 def begin(store: TagStore, instances: int, chance: random.Random) -> Story:
     """Has so many instances wait for all kinds of outcomes."""
     story = Story()
-    jobs = list(range(1, instances * (OF_EACH + _BY_HAND) + 1))
+    jobs = list(range(1, instances * (OF_EACH + BY_HAND) + 1))
     chance.shuffle(jobs)
     for number in range(instances):
         name = f"vm{number}"
@@ -72,7 +74,7 @@ def begin(store: TagStore, instances: int, chance: random.Random) -> Story:
                 ("not added", _NOT_ADDED),
                 ("deleted", _DELETED),
                 ("not deleted", _NOT_DELETED),
-                ("by hand", _BY_HAND),
+                ("by hand", BY_HAND),
             )
         )
         begun = []
@@ -228,7 +230,7 @@ def configuration(directory: str, broker: Broker, url: str, engine: sa.Engine) -
 
 def kill(dispatchers: Dispatchers, chance: random.Random) -> None:
     """Ends one at any moment."""
-    time.sleep(chance.uniform(0.0, 0.4))
+    time.sleep(chance.uniform(0.0, 1.0))
     dispatchers.kill(chance)
 
 
@@ -280,13 +282,22 @@ HEADER = (
 
 
 def soak(
-    url: str, engine: sa.Engine, outcomes: int, dispatchers: int, trouble: Trouble, seed: int = 1
+    url: str,
+    engine: sa.Engine,
+    outcomes: int,
+    dispatchers: int,
+    trouble: Trouble,
+    most: int,
+    seed: int = 1,
 ) -> Figures:
-    """Has outcomes arrive, in any order, some twice, while there is trouble; and judges."""
+    """Has outcomes arrive, in any order, some twice, while there is trouble; and judges.
+
+    There is trouble so many times at most, so that it ends.
+    """
     chance = random.Random(seed)
     store = TagStore(engine)
     store.upgrade()
-    story = begin(store, outcomes // (OF_EACH + _BY_HAND), chance)
+    story = begin(store, outcomes // (OF_EACH + BY_HAND), chance)
     witness(engine)
     malformed = [f"malformed {number}".encode() for number in range(len(story.outcomes) // 100)]
     told = [messages.write(each).encode() for each in story.outcomes]
@@ -299,7 +310,7 @@ def soak(
         sending = threading.Thread(target=tag_brokers.send_surely, args=(broker, told))
         sending.start()
         while sending.is_alive() or not _over(broker, store):
-            trouble(processes, chance)
+            (trouble if processes.times < most else leave_alone)(processes, chance)
             assert time.monotonic() < started + PATIENCE + len(told) / 5, "it does not end"
         seconds = time.monotonic() - started
         processes.end()
@@ -338,9 +349,10 @@ def main() -> int:
     asked = parser.parse_args()
     measured = []
     with brokers.own_host(brokers.url()) as url:
-        for dispatchers, trouble in RUNS:
+        for dispatchers, trouble, most in RUNS:
             with databases.own_database(databases.url("postgresql")) as engine:
-                measured.append(soak(url, engine, asked.outcomes, dispatchers, trouble, asked.seed))
+                figures = soak(url, engine, asked.outcomes, dispatchers, trouble, most, asked.seed)
+            measured.append(figures)
     lines = [HEADER, *map(str, measured)]
     for figures in measured:
         lines += figures.faults[:20]
@@ -348,13 +360,13 @@ def main() -> int:
     return int(any(figures.faults for figures in measured))
 
 
-RUNS: list[tuple[int, Trouble]] = [
-    (1, leave_alone),
-    (2, leave_alone),
-    (1, kill),
-    (2, kill),
-    (2, close_connections),
-    (2, restart),
+RUNS: list[tuple[int, Trouble, int]] = [
+    (1, leave_alone, 0),
+    (2, leave_alone, 0),
+    (1, kill, 50),
+    (2, kill, 50),
+    (2, close_connections, 20),
+    (2, restart, 5),
 ]
 
 
