@@ -36,6 +36,7 @@ class TagsWatch(Action):
         conf = self.configuration()
         group = options.register_tags(conf)
         url = _load("transport_url")(conf)
+        broker = None if url is None else _load("Broker")(url, group.queue)
         require_tables(_load("store")(conf))
         service = _load("service")(conf)
         if isinstance(service.backend, MemoryBackend):
@@ -43,7 +44,6 @@ class TagsWatch(Action):
                 f"the backend 'memory' is within the process that has it, and steelyard tags serve "
                 f"looks after it there: name another one, as backend in [{options.TAGS_GROUP}]"
             )
-        broker = None if url is None else _load("Broker")(url, group.queue)
         watch = _load("Watch")(service, group.marks_kept, broker)
         then = "are settled" if broker is None else f"go to {broker}, into the queue {group.queue}"
         with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
