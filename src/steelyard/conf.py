@@ -361,10 +361,12 @@ How many seconds pass between looks at the jobs that are under way.
         help="""
 The broker that outcomes of jobs come through: ``amqp://`` or, with TLS, ``amqps://``.
 
-``steelyard tags watch`` publishes them there, as Ganeti's own daemons may, and ``steelyard tags
-dispatch`` settles what comes. What stands behind the last slash is the virtual host; ``%2F`` is the
-one called ``/``. If there is a password in it, the file that has this option must not be readable
-by everybody. Unless it is set, ``steelyard tags watch`` settles outcomes by itself.
+``steelyard tags watch`` publishes them there, and so may whoever else hears of jobs;
+``steelyard tags dispatch`` settles what comes. Unless it is set, ``steelyard tags watch`` settles
+outcomes by itself.
+
+What stands behind the last slash is the virtual host; ``%2F`` is the one called ``/``. If there is
+a password in the URL, the file that has this option must not be readable by everybody.
 """,
     ),
     cfg.StrOpt(

@@ -1,15 +1,21 @@
 """Outcomes of jobs through a real RabbitMQ, into a real PostgreSQL, by the real commands."""
 
+import doctest
 import json
 import os
 import pathlib
 import random
+import re
+import shlex
 import signal
 import subprocess
 import time
+import urllib.parse
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import kombu
 import pytest
 import sqlalchemy as sa
 import tag_brokers
@@ -17,9 +23,11 @@ from services import brokers, databases, outcome_soak
 from services.outcome_soak import COMMAND, PREFIX
 from tag_brokers import until
 
+from steelyard import errors
 from steelyard.tags import TagService, TagStore
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.broker import Broker
+from steelyard.tags.dispatcher import Dispatcher
 from steelyard.tags.states import Change, Instance, Kind, Operation, Outcome, Status
 
 
@@ -180,6 +188,93 @@ def test_a_queue_that_is_deleted_is_made_again(
         process.terminate()
         process.communicate(timeout=20)
     assert process.returncode == 0
+
+
+GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guides" / "operating-tags.rst"
+
+
+@pytest.fixture
+def limited(host: str, broker: Broker) -> Iterator[str]:
+    """The URL for a user who is made as the guide says, and can do no more."""
+    user, name = f"steelyard_test_{uuid.uuid4().hex}", brokers.host_of(host)
+    said = re.findall(
+        r"^   rabbitmqctl (.*(?:add_user|set_permissions).*)$", GUIDE.read_text(), re.MULTILINE
+    )
+    try:
+        for line in said:
+            argv = shlex.split(line.replace("steelyard[.]tags", re.escape(broker.queue.name)))
+            places = {"steelyard": user, "PASSWORD": "secret"}
+            argv = [places.get(word, word) for word in argv]
+            if "-p" in argv:
+                argv[argv.index("-p") + 1] = name
+            brokers.control(*argv)
+        where = urllib.parse.urlsplit(host)
+        yield f"amqp://{user}:secret@{where.hostname}:{where.port or 5672}/{name}"
+    finally:
+        brokers.control("delete_user", user)
+
+
+def test_the_permissions_of_the_guide_are_enough(limited: str, broker: Broker) -> None:
+    outcome = told(1)[0]
+    settled: list[Outcome] = []
+    theirs = Broker(limited, broker.queue.name)
+    with theirs.connected() as connection:
+        for queue in (theirs.queue, theirs.dead):
+            queue(connection.default_channel).delete()
+    tag_brokers.send(theirs, b"odd")
+    with theirs.publishing() as publish:
+        publish(outcome)
+    with tag_brokers.dispatching(Dispatcher(theirs, settled.append)):
+        until(lambda: settled == [outcome])
+    ((body, _),) = tag_brokers.put_aside(theirs)
+    assert body == b"odd"
+    with (
+        pytest.raises(errors.NoAccess, match=r"ACCESS_REFUSED - .*access to queue 'other'"),
+        Broker(limited, "other").connected(),
+    ):
+        pass
+
+
+def test_what_the_broker_says_is_what_the_guide_says(host: str, broker: Broker) -> None:
+    parts = urllib.parse.urlsplit(host)
+    elsewhere = parts._replace(path="/nowhere").geturl()
+    nobody = parts._replace(netloc=f"nobody:secret@{parts.netloc.rpartition('@')[2]}").geturl()
+    down = parts._replace(netloc="127.0.0.1:1").geturl()
+    with broker.connected() as connection:
+        broker.queue(connection.default_channel).delete()
+        other = kombu.Queue(broker.queue.name, durable=False)
+        other(connection.default_channel).declare()
+    for url, said in (
+        (elsewhere, "NOT_ALLOWED - vhost nowhere not found"),
+        (nobody, "ACCESS_REFUSED - Login was refused"),
+        (down, "Connection refused"),
+        (host, "PRECONDITION_FAILED - inequivalent arg"),
+    ):
+        with (
+            pytest.raises(errors.NoAccess, match=said),
+            Broker(url, broker.queue.name).connected(),
+        ):
+            pass
+        assert re.sub(" nowhere ", " … ", said) in GUIDE.read_text()
+    with kombu.Connection(host) as connection:
+        other(connection.default_channel).delete()
+
+
+def test_dead_letters_are_sent_again_as_the_guide_says(
+    host: str, broker: Broker, capsys: Any
+) -> None:
+    with broker.connected() as connection:
+        for body in (b"one", b"two"):
+            broker.put_aside(connection.default_channel, body, f"{body!r} is none")
+    code = doctest.script_from_examples(GUIDE.read_text())
+    code = code[code.index("import kombu\n") :].partition("with broker.connected")[0]
+    code = code.replace("steelyard.tags", broker.queue.name).replace("memory://", host)
+    exec(compile(code, str(GUIDE), "exec"), {})
+    assert capsys.readouterr().out == "b'one' is none\nb'two' is none\n"
+    assert tag_brokers.put_aside(broker) == []
+    with broker.connected() as connection:
+        queue = broker.queue(connection.default_channel)
+        assert [queue.get(no_ack=True).body for _ in "ab"] == ["one", "two"]
 
 
 BACKEND = '''
