@@ -3,15 +3,18 @@
 import logging
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tag_brokers import until
 
 from steelyard import cli, errors
 from steelyard.tags import TagStore
@@ -30,27 +33,38 @@ def url(tmp_path: Any) -> str:
 
 @pytest.fixture
 def steelyard(capsys: Any, tmp_path: Any) -> Iterator[Any]:
-    """What the command says that cannot begin, with such a configuration."""
+    """What the command says, on both sides, with such a configuration."""
     handlers, level = logging.root.handlers[:], logging.root.level
 
-    def run(name: str, mode: int = 0o600, **values: object) -> str:
+    def run(name: str, mode: int = 0o600, status: int = 2, **values: object) -> tuple[str, str]:
         path = tmp_path / "tags.conf"
         lines = [f"{option} = {value}" for option, value in values.items()]
         path.write_text("\n".join(["[steelyard_tags]", *lines, ""]))
         path.chmod(mode)
-        assert cli.main(["--config-file", str(path), "tags", name]) == 2
+        assert cli.main(["--config-file", str(path), "tags", name]) == status
         out, err = capsys.readouterr()
-        assert out == ""
-        assert SECRET not in err
-        return str(err)
+        assert SECRET not in out + err
+        return out, err
 
     yield run
     logging.root.handlers[:] = handlers
     logging.root.setLevel(level)
 
 
-def test_a_dispatcher_needs_a_broker(steelyard: Any, url: str) -> None:
-    assert steelyard("dispatch", connection=url) == (
+@pytest.fixture
+def refused(steelyard: Any) -> Any:
+    """Why the command does not begin, with such a configuration."""
+
+    def run(name: str, mode: int = 0o600, **values: object) -> str:
+        out, err = steelyard(name, mode, **values)
+        assert out == ""
+        return str(err)
+
+    return run
+
+
+def test_a_dispatcher_needs_a_broker(refused: Any, url: str) -> None:
+    assert refused("dispatch", connection=url) == (
         "steelyard: no broker is named: set transport_url in [steelyard_tags] of a --config-file; "
         "without one, steelyard tags watch settles outcomes by itself\n"
     )
@@ -58,10 +72,10 @@ def test_a_dispatcher_needs_a_broker(steelyard: Any, url: str) -> None:
 
 @pytest.mark.parametrize("transport_url", [None, BROKER])
 def test_what_is_in_memory_cannot_be_watched_from_here(
-    steelyard: Any, url: str, transport_url: str | None
+    refused: Any, url: str, transport_url: str | None
 ) -> None:
     more = {"transport_url": transport_url} if transport_url else {}
-    said = steelyard("watch", connection=url, **more)
+    said = refused("watch", connection=url, **more)
     assert "the backend 'memory' is within the process that has it" in said
     assert "name another one, as backend in [steelyard_tags]" in said
 
@@ -88,49 +102,91 @@ def test_what_is_in_memory_cannot_be_watched_from_here(
         "amqp://h:0/v",
     ],
 )
-def test_a_url_that_is_none_is_not_repeated(
-    steelyard: Any, url: str, name: str, value: str
-) -> None:
-    said = steelyard(name, connection=url, transport_url=value)
+def test_a_url_that_is_none_is_not_repeated(refused: Any, url: str, name: str, value: str) -> None:
+    said = refused(name, connection=url, transport_url=value)
     assert "transport_url in [steelyard_tags]: this is no URL of a broker; write one" in said
 
 
 @pytest.mark.parametrize("name", ["dispatch", "watch"])
 def test_a_file_with_credentials_is_not_for_everybody(
-    steelyard: Any, url: str, name: str, tmp_path: Any
+    refused: Any, url: str, name: str, tmp_path: Any
 ) -> None:
-    said = steelyard(name, mode=0o644, connection=url, transport_url=BROKER)
+    said = refused(name, mode=0o644, connection=url, transport_url=BROKER)
     assert f"{tmp_path}/tags.conf has credentials in it" in said
     assert "chmod o-rw" in said
 
 
 @pytest.mark.parametrize("name", ["dispatch", "watch"])
-def test_tables_that_are_missing(steelyard: Any, tmp_path: Any, name: str) -> None:
-    said = steelyard(name, connection=f"sqlite:///{tmp_path}/none.db", transport_url=BROKER)
+def test_tables_that_are_missing(refused: Any, tmp_path: Any, name: str) -> None:
+    said = refused(name, connection=f"sqlite:///{tmp_path}/none.db", transport_url=BROKER)
     assert "the database has none of the tables of tags" in said
 
 
 @pytest.mark.parametrize("name", ["dispatch", "watch"])
 @pytest.mark.parametrize("value", ["", "amq.tags", "a b", "q" * 201])
-def test_queues_that_cannot_be(steelyard: Any, url: str, name: str, value: str) -> None:
-    said = steelyard(name, connection=url, transport_url=BROKER, queue=value)
+def test_queues_that_cannot_be(refused: Any, url: str, name: str, value: str) -> None:
+    said = refused(name, connection=url, transport_url=BROKER, queue=value)
     assert "Value for option queue from" in said
 
 
 @pytest.mark.parametrize("value", ["0", "65536", "", "x"])
-def test_a_prefetch_that_cannot_be(steelyard: Any, url: str, value: str) -> None:
-    said = steelyard("dispatch", connection=url, transport_url=BROKER, prefetch=value)
+def test_a_prefetch_that_cannot_be(refused: Any, url: str, value: str) -> None:
+    said = refused("dispatch", connection=url, transport_url=BROKER, prefetch=value)
     assert "prefetch" in said
 
 
 @pytest.mark.parametrize("name", ["dispatch", "watch"])
-def test_a_missing_extra_is_named(steelyard: Any, url: str, monkeypatch: Any, name: str) -> None:
+def test_a_missing_extra_is_named(refused: Any, url: str, monkeypatch: Any, name: str) -> None:
     for module in ("steelyard.tags.broker", "steelyard.tags.dispatcher"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "kombu", None)
-    said = steelyard(name, connection=url, transport_url=BROKER)
+    said = refused(name, connection=url, transport_url=BROKER)
     assert "Broker needs kombu" in said
     assert "pip install 'steelyard[amqp]'" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("name", "transport_url", "said"),
+    [
+        (
+            "dispatch",
+            BROKER,
+            "outcomes come from amqp://steelyard:**@127.0.0.1:1/tags, from the queue "
+            "steelyard.tags; Ctrl-C ends it\n",
+        ),
+        (
+            "watch",
+            BROKER,
+            "outcomes go to amqp://steelyard:**@127.0.0.1:1/tags, into the queue steelyard.tags; "
+            "Ctrl-C ends it\n",
+        ),
+        ("watch", None, "outcomes are settled; Ctrl-C ends it\n"),
+    ],
+)
+def test_they_run_until_they_are_told_to_end(
+    steelyard: Any,
+    url: str,
+    monkeypatch: Any,
+    name: str,
+    transport_url: str | None,
+    said: str,
+    number: int,
+) -> None:
+    """Whether there is a broker or not."""
+    monkeypatch.setattr("steelyard.cli.tags_watch.MemoryBackend", Iterator)
+    more = {"transport_url": transport_url} if transport_url else {}
+    before = signal.getsignal(number)
+
+    def end_it() -> None:
+        until(lambda: signal.getsignal(number) != before)  # or it would end the tests
+        time.sleep(1)
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=end_it).start()
+    out, err = steelyard(name, status=0, connection=url, poll_interval=0.1, **more)
+    assert out == said
+    assert ("Outcomes wait" in err) == (name == "dispatch")
 
 
 @pytest.fixture
