@@ -101,6 +101,10 @@ class ServiceError(SteelyardError):
     status = 502
 
 
+class CannotBeKept(ServiceError):
+    """A database cannot keep what it is given, however often it is asked."""
+
+
 class NoAccess(ServiceError):
     """A service cannot be asked at all: it is not reached, or it does not let us in."""
 

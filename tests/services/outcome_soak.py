@@ -347,17 +347,15 @@ def main() -> int:
     parser.add_argument("--outcomes", type=int, default=10_000, help="in each of the runs")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    measured = []
+    failed = False
+    print(HEADER, flush=True)  # noqa: T201
     with brokers.own_host(brokers.url()) as url:
         for dispatchers, trouble, most in RUNS:
             with databases.own_database(databases.url("postgresql")) as engine:
                 figures = soak(url, engine, asked.outcomes, dispatchers, trouble, most, asked.seed)
-            measured.append(figures)
-    lines = [HEADER, *map(str, measured)]
-    for figures in measured:
-        lines += figures.faults[:20]
-    print("\n".join(lines))  # noqa: T201
-    return int(any(figures.faults for figures in measured))
+            print("\n".join([str(figures), *figures.faults[:20]]), flush=True)  # noqa: T201
+            failed = failed or bool(figures.faults)
+    return int(failed)
 
 
 RUNS: list[tuple[int, Trouble, int]] = [

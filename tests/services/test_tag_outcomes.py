@@ -24,7 +24,7 @@ from services.outcome_soak import COMMAND, PREFIX
 from tag_brokers import until
 
 from steelyard import errors
-from steelyard.tags import TagService, TagStore
+from steelyard.tags import TagService, TagStore, messages
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.broker import Broker
 from steelyard.tags.dispatcher import Dispatcher
@@ -143,6 +143,23 @@ def test_while_the_database_is_in_trouble_it_tries_again_and_not_too_often(
     assert 'the database cannot do it: relation "tag_marks" does not exist' in said
     assert tag_brokers.count(broker, broker.queue) == 0
     assert tag_brokers.put_aside(broker) == []
+
+
+def test_what_the_database_cannot_keep_stops_nothing(broker: Broker) -> None:
+    """As when somebody has added a tag by hand whose letters the database does not have."""
+    latin = "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+    with databases.own_database(databases.needed("postgresql"), latin) as engine:
+        store = TagStore(engine)
+        store.upgrade()
+        store.register(Instance("vm", "vm", "p", "u"))
+        odd = Outcome(9, "vm", Kind.ADD, frozenset([(PREFIX, "日本")]), succeeded=True)
+        send(broker, [odd, *told(3)])
+        settle = TagService(store, MemoryBackend()).settle
+        with tag_brokers.dispatching(Dispatcher(broker, settle)):
+            until(lambda: len(store.state("vm").tags) == 3)
+    ((body, why),) = tag_brokers.put_aside(broker)
+    assert messages.parse(body) == odd
+    assert "cannot" in why
 
 
 def test_without_the_broker_it_waits_for_it_and_shows_no_password(

@@ -84,11 +84,11 @@ class Dispatcher:
             outcome = messages.parse(message.body, self._prefixes)
             if outcome is not None:
                 self._settle(outcome)
-        except errors.ServiceError:  # the database, for now
-            raise
-        except errors.InvalidMessage as error:
+        except (errors.InvalidMessage, errors.CannotBeKept) as error:
             LOG.warning("A message is put aside: %s", error)
             self._broker.put_aside(channel, message.body, str(error))
+        except errors.ServiceError:  # the database is in trouble, and that ends some time
+            raise
         except Exception as error:  # a fault with this one must not stop all that come after it
             LOG.exception("A message is put aside: %.200r", message.body)
             self._broker.put_aside(channel, message.body, f"{type(error).__name__}: {error!s:.500}")
