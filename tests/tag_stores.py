@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from steelyard.consumers import ConsumerStore
-from steelyard.errors import BackendRefused, BadRequest, Conflict, InvalidTag, NotFound
+from steelyard.errors import BadRequest, Conflict, InvalidTag, NotFound
 from steelyard.tags import TagService, TagStore
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.codec import encode
@@ -133,7 +133,7 @@ def check_creation(store: TagStore) -> None:
     done(service, backend)
     assert service.tags(CALLER, "s1") == {"red": ACTIVE, "blue": ACTIVE}
     backend.adopt({"stranger": ()})
-    with pytest.raises(BackendRefused):
+    with pytest.raises(Conflict, match="the backend has an instance 'stranger' already"):
         service.create(CALLER, "stranger", [], "s2")
     assert store.instances() == [instance]
     with pytest.raises(BadRequest, match="the instance's name is"):
@@ -324,9 +324,9 @@ def check_reconciliation(store: TagStore) -> None:
     store.register(Instance("s5", "away.example.org", "p", "u"))
     put(store, "s5", kept=ACTIVE)
     before = [store.state(f"s{number}") for number in range(1, 6)]
-    dry = [plan for plans in service.reconciliation(dry_run=True).of_all() for plan in plans]
+    dry = [plan for plans in service.reconciliation().planned() for plan in plans]
     assert [store.state(f"s{number}") for number in range(1, 6)] == before
-    assert [plan for plans in service.reconciliation().of_all() for plan in plans] == dry
+    assert [plan for plans in service.reconciliation().carried_out() for plan in plans] == dry
     assert {plan.instance.id: {(s.action.value, s.tag) for s in plan.steps} for plan in dry} == {
         "s1": {("created", "by hand"), ("deleted", "gone by hand")},
         "s2": {("created", "é 🎉 ")},
@@ -339,7 +339,7 @@ def check_reconciliation(store: TagStore) -> None:
     assert service.tags(CALLER, "s3") == {"under way": PENDADD}
     assert service.tags(CALLER, "s5") == {"kept": ACTIVE}
     backend.run()  # and nobody tells of it
-    service.reconciliation().of(["s3"])
+    service.reconciliation().carried_out_for(["s3"])
     assert service.tags(CALLER, "s3") == {"under way": ACTIVE}
     assert store.pending() == []
 
@@ -356,14 +356,14 @@ def check_who_is_changed_meanwhile_is_left_alone(store: TagStore) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backend, "tags", tags)
-        plans = service.reconciliation().of(["s1", "s2"])
+        plans = service.reconciliation().carried_out_for(["s1", "s2"])
     assert [[step.why for step in plan.steps] for plan in plans] == [
         ["it was changed meanwhile"],
         ["the backend has it"],
     ]
     assert service.tags(CALLER, "s1") == {"blue": ACTIVE}
     assert service.tags(CALLER, "s2") == {"red": ACTIVE}
-    service.reconciliation().of(["s1"])
+    service.reconciliation().carried_out_for(["s1"])
     assert service.tags(CALLER, "s1") == {"red": ACTIVE}
 
 
@@ -381,7 +381,7 @@ def check_many_are_reconciled_with_few_statements(store: TagStore) -> None:
     ]:
         backend.adopt({name: map(ours, names) for name in everywhere})
         with statements() as seen:
-            plans = service.reconciliation().of(servers)
+            plans = service.reconciliation().carried_out_for(servers)
         assert len(plans) == len(servers)
         assert len(seen) == most
         for server in (servers[0], servers[-1]):

@@ -354,6 +354,40 @@ How many bytes a request can have. A greater one is refused before it is read.
 How many seconds pass between looks at the jobs that are under way.
 """,
     ),
+    cfg.StrOpt(
+        "transport_url",
+        secret=True,
+        sample_default="amqp://steelyard:PASSWORD@mq.example.org/steelyard",
+        help="""
+The broker that outcomes of jobs come through: ``amqp://`` or, with TLS, ``amqps://``.
+
+``steelyard tags watch`` publishes them there, and so may whoever else hears of jobs;
+``steelyard tags dispatch`` settles what comes. Unless it is set, ``steelyard tags watch`` settles
+outcomes by itself.
+
+What stands behind the last slash is the virtual host; ``%2F`` is the one called ``/``. If there is
+a password in the URL, the file that has this option must not be readable by everybody.
+""",
+    ),
+    cfg.StrOpt(
+        "queue",
+        default="steelyard.tags",
+        regex=r"^(?!amq\.)[A-Za-z0-9_.:-]{1,200}$",
+        help="""
+The queue that outcomes of jobs wait in. Beside it there is one with ``.dead`` at the end of its
+name, for messages that are malformed.
+
+Both are made if they are not there.
+""",
+    ),
+    cfg.Opt(
+        "prefetch",
+        type=Count(min=1, max=65535),
+        default=100,
+        help="""
+How many outcomes ``steelyard tags dispatch`` has sent to it ahead of the one that it is at.
+""",
+    ),
     cfg.Opt(
         "give_up_after",
         type=FiniteFloat(min=120.0),

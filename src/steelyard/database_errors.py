@@ -19,9 +19,8 @@ def telling() -> Iterator[None]:
     try:
         yield
     except sa.exc.DBAPIError as error:
-        raise errors.ServiceError(
-            f"the database cannot do it: {said(error)}{_advice(error)}"
-        ) from error
+        kind = errors.CannotBeKept if isinstance(error, sa.exc.DataError) else errors.ServiceError
+        raise kind(f"the database cannot do it: {said(error)}{_advice(error)}") from error
     except sa.exc.PendingRollbackError as error:
         raise errors.ServiceError(
             "the transaction on this connection is over: roll it back, and begin it again"
@@ -31,7 +30,7 @@ def telling() -> Iterator[None]:
             f"no connection to the database has become free: {error.args[0]}"
         ) from error
     except UnicodeEncodeError as error:
-        raise errors.ServiceError(
+        raise errors.CannotBeKept(
             f"the database cannot keep {error.object[error.start : error.end]!r:.100}: its "
             f"characters are those of {error.encoding}; make it with UTF-8"
         ) from error

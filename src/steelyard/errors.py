@@ -75,6 +75,10 @@ class InvalidTag(BadRequest):
     """A tag is malformed, or what a backend has is not the encoding of one."""
 
 
+class InvalidMessage(BadRequest):
+    """A notification about a job of a backend is malformed."""
+
+
 class MicroversionTooLow(BadRequest):
     """A request cannot be expressed in the microversion that it is to be sent with."""
 
@@ -95,6 +99,10 @@ class ServiceError(SteelyardError):
     """A service that was asked could not answer."""
 
     status = 502
+
+
+class CannotBeKept(ServiceError):
+    """A database cannot keep what it is given, however often it is asked."""
 
 
 class NoAccess(ServiceError):

@@ -103,7 +103,7 @@ def reconcile(service: TagService) -> int:
     """How many tags were changed."""
     return sum(
         step.action is not Action.LEFT
-        for plans in service.reconciliation().of_all()
+        for plans in service.reconciliation().carried_out()
         for plan in plans
         for step in plan.steps
     )

@@ -140,7 +140,7 @@ def test_what_is_done_is_shown_when_it_cannot_go_on(
     assert status == 2
     assert json.loads(out) == [{"Action": "created", "Tags": 500}]
     assert "'vm-500': Is a directory" in err
-    assert "stopped after 500 of 501 servers; what is listed is done" in err
+    assert "stopped after 500 of 501 servers; what is listed is done; run" in err
 
 
 def test_the_backend_in_memory_knows_nothing_else(

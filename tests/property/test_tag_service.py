@@ -290,9 +290,9 @@ class Service(TagService):
 
     note: Callable[[Outcome], None]
 
-    def settle(self, outcome: Outcome) -> None:
+    def settle(self, outcome: Outcome, being: Instance | None = None) -> None:
         self.note(outcome)
-        super().settle(outcome)
+        super().settle(outcome, being)
 
 
 class Tags(RuleBasedStateMachine):
@@ -588,7 +588,7 @@ class Tags(RuleBasedStateMachine):
 
     def reconcile(self, give_up_after: float) -> list[Plan]:
         work = Reconciliation(self.store, self.backend, DEFAULT_PREFIXES, give_up_after)
-        return [plan for plans in work.of_all() for plan in plans]
+        return [plan for plans in work.carried_out() for plan in plans]
 
     def confirmed_and_there(self) -> set[Where]:
         """What is known here to be at the backend, and is."""

@@ -5,7 +5,6 @@ import contextlib
 import ipaddress
 import signal
 import socket
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +15,16 @@ from steelyard import conf as options
 from steelyard import errors, extras
 from steelyard.cli.app import Action
 from steelyard.cli.consumers import URL, existing
+from steelyard.loops import Loop
 
 if TYPE_CHECKING:
-    from steelyard.tags import TagService, TagStore
+    from steelyard.tags import TagStore
 
 # The application, and what serves it, need extras, which the other commands do without.
 _load = extras.lazily(
     "steelyard.tags",
     {
+        "Watch": ("watch", "sql"),
         "make_application": ("api", "api"),
         "service": ("configured", "sql"),
         "store": ("configured", "sql"),
@@ -31,7 +32,7 @@ _load = extras.lazily(
 )
 _server = extras.lazily("waitress", {"create_server": ("server", "api")})
 
-LOG = logging.getLogger(__name__)
+FAILURE = "Jobs cannot be looked at"
 
 _LAST_PORT = 65535
 _LOOPBACK = ["127.0.0.1", "::1"]
@@ -45,7 +46,7 @@ class TagsServe(Action):
 
     It runs until it is interrupted, looks every [steelyard_tags] poll_interval seconds at what has
     become of the jobs at the backend, and speaks no TLS. For more, have a WSGI server run
-    steelyard.tags.api:application.
+    steelyard.tags.api:application, and beside it steelyard tags watch.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -73,13 +74,14 @@ class TagsServe(Action):
         conf = self.configuration()
         group = options.register_tags(conf)
         url = None if parsed_args.url is None else existing(parsed_args.url)
-        _require_tables(_load("store")(conf, url))
+        require_tables(_load("store")(conf, url))
         told = _trust_this_machine(conf, parsed_args.host)
         service = _load("service")(conf, url)
         application = _load("make_application")(service, conf)
+        watch = _load("Watch")(service, group.marks_kept)
         with (
             _listening(parsed_args.host, parsed_args.port) as listener,
-            _polling(service, group.poll_interval),
+            Loop(watch.look, group.poll_interval, FAILURE).in_background(),
             _ended_by(signal.SIGTERM),
         ):
             self.app.stdout.write(f"{told}tags at {_written(listener)}; Ctrl-C ends it\n")
@@ -106,7 +108,8 @@ def _trust_this_machine(conf: cfg.ConfigOpts, host: str) -> str:
     )
 
 
-def _require_tables(store: "TagStore") -> None:
+def require_tables(store: "TagStore") -> None:
+    """Raises Conflict if the tables are missing, or old."""
     current, newest = store.current(), store.history()[-1][0]
     if current != newest:
         raise errors.Conflict(
@@ -156,24 +159,3 @@ def _ended_by(number: signal.Signals) -> Iterator[None]:
         pass
     finally:
         signal.signal(number, before)
-
-
-@contextlib.contextmanager
-def _polling(service: "TagService", interval: float) -> Iterator[None]:
-    """Has what is under way at the backend looked after."""
-    stopped = threading.Event()
-
-    def poll() -> None:
-        while not stopped.wait(interval):
-            try:
-                service.poll()
-            except errors.SteelyardError as error:
-                LOG.warning("Jobs cannot be looked at: %s", error)
-            except Exception:  # a backend of somebody's can raise anything; it is tried again
-                LOG.exception("Jobs cannot be looked at")
-
-    threading.Thread(target=poll, name="jobs", daemon=True).start()
-    try:
-        yield
-    finally:
-        stopped.set()

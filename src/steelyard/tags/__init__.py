@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from steelyard.extras import lazily
 from steelyard.tags.codec import decode, encode
-
 from steelyard.tags.plans import plan_reconciliation
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ import contextlib
 import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+import urllib.parse
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,7 +20,6 @@ from steelyard.tags.names import Clashes, Prefixes
 from steelyard.tags.service import TagService
 from steelyard.tags.states import Instance, Kind, State, Status
 from steelyard.tags.store import TagStore
-
 
 # Instances that are read at once.
 _AT_ONCE = 500
@@ -43,6 +43,18 @@ def service(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagSe
 def store(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagStore:
     """The store alone, in the database at the URL or in the one that is configured."""
     return TagStore(_url(conf, options.register_tags(conf).connection, url))
+
+
+def transport_url(conf: cfg.ConfigOpts | None = None) -> str | None:
+    """The URL of the broker that is configured, if one is."""
+    url: str | None = options.register_tags(conf).transport_url
+    if url is None:
+        return None
+    with _naming("transport_url"):
+        _check_transport(url)
+    if "@" in url:
+        _check_files_with(conf, ["transport_url"])
+    return url
 
 
 @contextlib.contextmanager
@@ -69,7 +81,7 @@ def _url(conf: cfg.ConfigOpts | None, configured: str | None, given: str | None)
         )
     url = _parsed(configured)
     if _has_password(url):
-        check_permissions(_files_with_connection(cfg.CONF if conf is None else conf))
+        _check_files_with(conf, ["connection"])
     return url
 
 
@@ -85,19 +97,44 @@ def _parsed(text: str) -> sa.URL:
         ) from None
 
 
+def _check_transport(url: str) -> None:
+    """Raises BadRequest if it is of no broker; and does not repeat it: there may be a password."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        known = (
+            parts.scheme in ("amqp", "amqps")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and not (parts.query or parts.fragment or ";" in url or "@" in parts.path)
+        )
+    except ValueError:  # about the port, and perhaps with what stands in its place
+        known = False
+    if not known:
+        raise errors.BadRequest(
+            "this is no URL of a broker; write one such as "
+            "amqp://user:password@mq.example.org:5672/vhost, or amqps:// for TLS, with %40, %2F, "
+            "%3A, %3B, %3F and %23 for @, /, :, ;, ? and # in a name or a password"
+        )
+
+
 def _has_password(url: sa.URL) -> bool:
     return url.password is not None or any("pass" in key.lower() for key in url.query)
 
 
-def _files_with_connection(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """The files that set the option, whichever of them counts in the end."""
+def _check_files_with(conf: cfg.ConfigOpts | None, names: Collection[str]) -> None:
+    """Raises BadRequest if everybody can read a file that sets one of the options."""
+    check_permissions(_files_with(cfg.CONF if conf is None else conf, names))
+
+
+def _files_with(conf: cfg.ConfigOpts, names: Collection[str]) -> Iterator[str]:
+    """The files that set one of the options, whichever of them counts in the end."""
     paths = [*(getattr(conf, "config_file", None) or ()), *_files_in(conf)]
     for path in map(os.path.expanduser, paths):
         sections: dict[str, dict[str, Any]] = {}
         cfg.ConfigParser(path, sections).parse()
         if any(
-            name.lower() == options.TAGS_GROUP and "connection" in said
-            for name, said in sections.items()
+            section.lower() == options.TAGS_GROUP and not said.keys().isdisjoint(names)
+            for section, said in sections.items()
         ):
             yield path
 

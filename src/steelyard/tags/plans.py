@@ -185,7 +185,7 @@ class _Seen:
 
     def of(self, prefixes: Collection[str], touched: Collection[Key], change: Change) -> Change:
         """Of tags with these prefixes, and of those that are touched now."""
-        keys = self._known_otherwise().union(self.pending, touched)
+        keys = self._known_otherwise().union(self.pending, touched if self.horizon else ())
         mine = {key for key in keys if key[0] in prefixes}
         return dataclasses.replace(change, marked=self._marked(mine))
 

@@ -28,7 +28,7 @@ from steelyard.tags.names import (
 )
 from steelyard.tags.reconciliation import Reconciliation, progress
 from steelyard.tags.states import Change, Instance, Kind, Operation, Outcome, Rules, State, Status
-from steelyard.tags.store import TagStore
+from steelyard.tags.store import TagStore, check_instance
 
 LOG = logging.getLogger(__name__)
 
@@ -45,6 +45,15 @@ class Caller:
     project: str
     user: str
     owner: Owner = Owner.USER
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Over:
+    """Which jobs are over."""
+
+    outcomes: tuple[tuple[Instance, Outcome], ...]
+    lost: frozenset[str]
+    """The ids of instances about whose jobs the backend will say no more."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,6 +93,7 @@ class TagService:
     ) -> tuple[Instance, dict[str, Status]]:
         """Has the backend create an instance with these tags, and keeps both."""
         instance = Instance(server or str(uuid.uuid4()), name, asking.project, asking.user)
+        check_instance(instance)
         rules = self._rules(asking)
         names = states.wanted(rules, tags)
         operation = self._operation(Kind.CREATE, rules, names)
@@ -157,17 +167,36 @@ class TagService:
             asking, server, lambda state: self._begun(rules, (), states.clearing(state, rules))
         )
 
-    def settle(self, outcome: Outcome) -> None:
-        """Writes what a job has done, whenever and however often one is told of it."""
-        known = self.store.change_named(
-            outcome.instance, lambda state: states.settling(state, outcome)
-        )
+    def settle(self, outcome: Outcome, being: Instance | None = None) -> None:
+        """Writes what a job has done, whenever and however often one is told of it.
+
+        It is about the instance that has the name now, or about the given one if that is there.
+        """
+        if being is None:
+            known = self.store.change_named(
+                outcome.instance, lambda state: states.settling(state, outcome)
+            )
+        else:
+            known = self._settle_of(being, outcome)
         if not known:
             LOG.info("Job %s is about %r, which is not known here", outcome.job, outcome.instance)
+
+    def _settle_of(self, instance: Instance, outcome: Outcome) -> bool:
+        try:
+            self.store.change(
+                instance.id, lambda state: (states.settling(state, outcome), None), being=instance
+            )
+        except errors.NotFound:  # it has been forgotten meanwhile
+            return False
+        return True
 
     def poll(self) -> int:
         """Asks about every job that is under way, and settles those that are over; how many."""
         return self._settle_what_is_over(self.store.pending())
+
+    def over(self) -> Over:
+        """Asks the same, for somebody else to settle."""
+        return self._over(self.store.pending())
 
     def reconciliation(self, owners: Collection[Owner] = tuple(Owner)) -> Reconciliation:
         """What brings the tags of these owners in line with what the backend has."""
@@ -201,16 +230,24 @@ class TagService:
 
     def _settle_what_is_over(self, pending: Iterable[tuple[Instance, Operation]]) -> int:
         """Of what the backend knows nothing any more, it shows in what is there."""
-        under_way = list(pending)
         with self._asking_backend():
-            found = progress(self.backend, [each for _, each in under_way], self._give_up_after)
-            ended = [each for each in under_way if found[each[1].id] in _ENDED]
-            for instance, each in ended:
-                self.settle(_outcome(instance, each, found[each.id]))
-            lost = {i.id for i, each in under_way if found[each.id] is JobStatus.LOST}
-            plans = self.reconciliation().of(lost)
-            return len(ended) + sum(len(each.change.ended) for each in plans)
+            over = self._over(pending)
+            for instance, outcome in over.outcomes:
+                self.settle(outcome, being=instance)
+            return len(over.outcomes) + self.settle_lost(over.lost)
         return 0
+
+    def _over(self, pending: Iterable[tuple[Instance, Operation]]) -> Over:
+        under_way = list(pending)
+        found = progress(self.backend, [each for _, each in under_way], self._give_up_after)
+        return Over(
+            tuple(
+                (instance, _outcome(instance, each, found[each.id]))
+                for instance, each in under_way
+                if found[each.id] in _ENDED
+            ),
+            frozenset(i.id for i, each in under_way if found[each.id] is JobStatus.LOST),
+        )
 
     @contextlib.contextmanager
     def _asking_backend(self) -> Iterator[None]:

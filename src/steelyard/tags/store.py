@@ -54,7 +54,7 @@ class TagStore(Store):
 
     def register(self, instance: Instance, change: Change | None = None) -> None:
         """Keeps an instance that is not known yet, with what its creation begins."""
-        _check(instance)
+        check_instance(instance)
 
         def keep(connection: sa.Connection) -> None:
             known = sa.select(instances).where(
@@ -259,7 +259,8 @@ class TagStore(Store):
         return row
 
 
-def _check(instance: Instance) -> None:
+def check_instance(instance: Instance) -> None:
+    """Raises BadRequest for what cannot be kept."""
     for field, longest in _LONGEST.items():
         value = getattr(instance, field)
         if not _possible(field, value):

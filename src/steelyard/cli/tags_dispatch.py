@@ -1,0 +1,53 @@
+"""steelyard tags dispatch"""
+
+import argparse
+import signal
+
+# The service, and what speaks to a broker, need extras, which the other commands do without.
+from steelyard import conf as options
+from steelyard import errors, extras
+from steelyard.cli.app import Action
+from steelyard.cli.tags_serve import require_tables
+from steelyard.loops import stopped_by
+
+_load = extras.lazily(
+    "steelyard.tags",
+    {
+        "Broker": ("broker", "amqp"),
+        "Dispatcher": ("dispatcher", "amqp"),
+        "service": ("configured", "sql"),
+        "store": ("configured", "sql"),
+        "transport_url": ("configured", "sql"),
+    },
+)
+
+
+class TagsDispatch(Action):
+    """Settle the outcomes of jobs that come through a broker.
+
+    It takes them from the [steelyard_tags] queue at transport_url, until it is interrupted: then it
+    finishes the one that it is at. What is malformed goes into the queue with .dead at the end of
+    its name, with the reason in a header. There can be several of these processes at once.
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        conf = self.configuration()
+        group = options.register_tags(conf)
+        url = _load("transport_url")(conf)
+        if url is None:
+            raise errors.BadRequest(
+                f"no broker is named: set transport_url in [{options.TAGS_GROUP}] of a "
+                f"--config-file; without one, steelyard tags watch settles outcomes by itself"
+            )
+        broker = _load("Broker")(url, group.queue)
+        require_tables(_load("store")(conf))
+        service = _load("service")(conf)
+        dispatcher = _load("Dispatcher")(
+            broker, service.settle, service.prefixes, prefetch=group.prefetch
+        )
+        with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
+            self.app.stdout.write(
+                f"outcomes come from {broker}, from the queue {group.queue}; Ctrl-C ends it\n"
+            )
+            self.app.stdout.flush()
+            dispatcher.run(stop)
