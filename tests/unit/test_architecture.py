@@ -52,6 +52,7 @@ EXTRAS = {
     "schema_changes": {"alembic", "sqlalchemy"},
     "stores": {"alembic", "sqlalchemy"},
     "tags.api": {"falcon"},
+    "tags.backends.rapi": {"urllib3"},
     "tags.client": {"keystoneauth1", "urllib3"},
     "tags.configured": {"sqlalchemy"},
     "tags.migrations": {"alembic", "sqlalchemy"},

@@ -29,6 +29,8 @@ def service(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagSe
     with _naming("incompatible"):
         clashes = Clashes.parse(group.incompatible)
     tables = store(conf, url)
+    if group.ganeti_password is not None:
+        _check_files_with(conf, "ganeti_password")
     name = group.backend
     backend: TagBackend = plugins.load(plugins.TAG_BACKENDS, [name], conf)[name]
     if isinstance(backend, MemoryBackend):
@@ -65,7 +67,7 @@ def _url(conf: cfg.ConfigOpts | None, configured: str | None, given: str | None)
         )
     url = _parsed(configured)
     if _has_password(url):
-        check_permissions(_files_with_connection(cfg.CONF if conf is None else conf))
+        _check_files_with(conf, "connection")
     return url
 
 
@@ -85,14 +87,18 @@ def _has_password(url: sa.URL) -> bool:
     return url.password is not None or any("pass" in key.lower() for key in url.query)
 
 
-def _files_with_connection(conf: cfg.ConfigOpts) -> Iterator[str]:
+def _check_files_with(conf: cfg.ConfigOpts | None, option: str) -> None:
+    check_permissions(_files_with(cfg.CONF if conf is None else conf, option))
+
+
+def _files_with(conf: cfg.ConfigOpts, option: str) -> Iterator[str]:
     """The files that set the option, whichever of them counts in the end."""
     paths = [*(getattr(conf, "config_file", None) or ()), *_files_in(conf)]
     for path in map(os.path.expanduser, paths):
         sections: dict[str, dict[str, Any]] = {}
         cfg.ConfigParser(path, sections).parse()
         if any(
-            name.lower() == options.TAGS_GROUP and "connection" in said
+            name.lower() == options.TAGS_GROUP and option in said
             for name, said in sections.items()
         ):
             yield path
