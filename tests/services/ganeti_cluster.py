@@ -5,6 +5,7 @@ where they are. The cluster's own network is none of ours: a forwarder is the wa
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -12,6 +13,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -24,7 +26,9 @@ from steelyard.tags.backends.ganeti import GanetiBackend
 VARIABLE = "STEELYARD_TEST_GANETI"
 _ROOT = pathlib.Path(__file__).parents[2]
 _PORT = 5080
+_PATIENCE = 60
 _CERTIFICATE = pathlib.Path("/var/lib/ganeti/rapi.pem")
+_LOCK = pathlib.Path(tempfile.gettempdir()) / "steelyard-ganeti-tests.lock"
 _FORWARD = pathlib.Path(__file__).with_name("forward.py")
 
 
@@ -55,7 +59,11 @@ class Cluster:
     def inside(self, *command: str) -> str:
         """What the command prints that runs where Ganeti is."""
         done = subprocess.run(
-            [scripts() / "inside", *command], capture_output=True, text=True, check=False
+            [scripts() / "inside", *command],
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
         )
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout.strip()
@@ -84,23 +92,31 @@ class Cluster:
 def needed() -> Iterator[Cluster]:
     """A cluster that runs; else the test is skipped, or fails where it must not be.
 
-    What runs already is used, and left running.
+    What runs already is used, and left running. There is one on a machine: who else runs these
+    tests there has to wait.
     """
     why = why_unavailable()
     if why and os.environ.get(REQUIRE) == "1":
         pytest.fail(f"{why}; {REQUIRE} is set", pytrace=False)
     if why:
         pytest.skip(why)
-    ran_before = _inside_works()
+    with open(_LOCK, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ran_before = _inside_works()
+        try:
+            bring_up()
+            with _forwarded() as port:
+                yield Cluster(port)
+        finally:
+            if not ran_before:
+                subprocess.run([scripts() / "down"], capture_output=True, check=True)
+
+
+def bring_up() -> None:
+    """Starts what does not run."""
     up = subprocess.run([scripts() / "up"], capture_output=True, text=True, check=False)
     if up.returncode != 0:
         pytest.fail(f"Ganeti does not come up: {up.stdout}{up.stderr}", pytrace=False)
-    try:
-        with _forwarded() as port:
-            yield Cluster(port)
-    finally:
-        if not ran_before:
-            subprocess.run([scripts() / "down"], capture_output=True, check=True)
 
 
 def _inside_works() -> bool:
