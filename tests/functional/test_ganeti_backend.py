@@ -7,6 +7,7 @@ import json
 import logging
 import pathlib
 import socket
+import socketserver
 import ssl
 import struct
 import threading
@@ -134,14 +135,16 @@ def served(ganeti: Ganeti, certificate: trustme.LeafCert) -> Iterator[Ganeti]:
 
         do_GET = do_PUT = do_POST = do_DELETE = handle_one
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, *args: Any) -> None:
             pass
 
     class Server(ThreadingHTTPServer):
         def finish_request(self, request: Any, client_address: Any) -> None:
-            with contextlib.suppress(OSError):  # whoever does not trust us goes
-                with context.wrap_socket(request, server_side=True) as wrapped:
-                    Handler(wrapped, client_address, self)
+            with (
+                contextlib.suppress(OSError),  # whoever does not trust us goes
+                context.wrap_socket(request, server_side=True) as wrapped,
+            ):
+                Handler(wrapped, client_address, self)
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
@@ -377,13 +380,13 @@ def test_a_job_is_submitted_once_even_if_nobody_knows(
 ) -> None:
     ganeti.to_others = [answer]
     name = "new" if ask == "create" else "vm"
-    with pytest.raises(OutcomeUnknown) as told:
+    with pytest.raises(OutcomeUnknown, match=r"what it was asked|number of a job") as told:
         getattr(make(ganeti.url, ganeti_instance="{}", ganeti_timeout=0.3), ask)(name, ["a"])
     assert len(ganeti.submitted) == 1
     assert SECRET not in "".join(traceback.format_exception(told.value))
 
 
-PASSING = [CLOSED, RESET, (502, {}), (503, b"busy")]
+PASSING: list[Answer] = [CLOSED, RESET, (502, {}), (503, b"busy")]
 
 
 @pytest.mark.parametrize("answer", PASSING)
@@ -434,8 +437,33 @@ def test_nobody_listens(make: Make) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     for url in (f"https://127.0.0.1:{port}", "https://nowhere.invalid:5080"):
-        with pytest.raises(BackendRefused, match="does not answer: .*is ganeti-rapi running there"):
+        with pytest.raises(
+            BackendRefused, match=r"does not answer: .*is ganeti-rapi running there"
+        ):
             make(url).add("vm", ["a"])
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.0 400 Bad Request\r\n\r\n"])
+def test_who_does_not_speak_tls(make: Make, said: bytes) -> None:
+    """Who is just being started or stopped, or something else: it is not about certificates."""
+    connections = []
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            connections.append(self.request)
+            self.request.recv(1)
+            self.request.sendall(said)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            with pytest.raises(BackendRefused, match="does not answer"):
+                make(f"https://127.0.0.1:{server.server_address[1]}").add("vm", ["a"])
+        finally:
+            server.shutdown()
+            thread.join()
+    assert len(connections) == 3
 
 
 def test_who_does_not_accept_a_connection(ganeti: Ganeti, make: Make) -> None:
@@ -459,7 +487,7 @@ def test_a_certificate_is_checked(
     other = tmp_path / "other.pem"
     trustme.CA().cert_pem.write_to_path(str(other))
     right = hashlib.sha256(certificate_of(certificate)).hexdigest()
-    wrong = [
+    wrong: list[dict[str, Any]] = [
         {"ganeti_ca": None},
         {"ganeti_ca": str(other)},
         {"ganeti_ca": None, "ganeti_fingerprint": right[::-1]},
@@ -467,7 +495,7 @@ def test_a_certificate_is_checked(
     ]
     for changed in wrong:
         backend = make(**{"url": ganeti.url, **changed})
-        with pytest.raises(BackendRefused, match="certificate of Ganeti at .* cannot be trusted"):
+        with pytest.raises(BackendRefused, match=r"certificate of Ganeti at .* cannot be trusted"):
             backend.add("vm", ["a"])
     assert ganeti.asked == []
     pairs = ":".join(right[at : at + 2] for at in range(0, 64, 2)).upper()
@@ -476,8 +504,11 @@ def test_a_certificate_is_checked(
         assert backend.add("vm", ["a"]) == 42
 
 
-def test_a_job_is_not_sent_to_whoever_cannot_be_trusted(ganeti: Ganeti) -> None:
-    pool = rapi.connections(None, None, 1, 1)
+@pytest.mark.parametrize("fingerprint", [None, "0" * 64])
+def test_a_job_is_not_sent_to_whoever_cannot_be_trusted(
+    ganeti: Ganeti, fingerprint: str | None
+) -> None:
+    pool = rapi.connections(None, fingerprint, 1, 1)
     found = rapi.Rapi(ganeti.url, "u", SECRET, pool)
     with pytest.raises(BackendRefused, match="cannot be trusted"):
         found.submit("PUT", "/2/instances/vm/tags?tag=a")
@@ -513,7 +544,7 @@ def test_threads_ask_at_once(ganeti: Ganeti, backend: GanetiBackend) -> None:
         try:
             for _ in range(5):
                 assert backend.add("vm", ["a"]) == 42
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  (it is looked at below)
             failures.append(error)
 
     threads = [threading.Thread(target=ask) for _ in range(8)]

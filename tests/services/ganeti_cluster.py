@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import pytest
 from oslo_config import cfg
-from services.databases import REQUIRE
+from services import databases
 
 from steelyard import conf as options
 from steelyard.tags.backends.ganeti import GanetiBackend
@@ -96,8 +96,8 @@ def needed() -> Iterator[Cluster]:
     tests there has to wait.
     """
     why = why_unavailable()
-    if why and os.environ.get(REQUIRE) == "1":
-        pytest.fail(f"{why}; {REQUIRE} is set", pytrace=False)
+    if why and os.environ.get(databases.REQUIRE) == "1":
+        pytest.fail(f"{why}; {databases.REQUIRE} is set", pytrace=False)
     if why:
         pytest.skip(why)
     with open(_LOCK, "w") as lock:
@@ -128,8 +128,11 @@ def _inside_works() -> bool:
 def _forwarded() -> Iterator[int]:
     """The number of a port of ours that leads to the remote API."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        command = [scripts() / "inside", sys.executable, _FORWARD, str(listener.fileno())]
-        forwarder = subprocess.Popen([*command, str(_PORT)], pass_fds=[listener.fileno()])
+        descriptor = listener.fileno()
+        forwarder = subprocess.Popen(
+            [scripts() / "inside", sys.executable, _FORWARD, str(descriptor), str(_PORT)],
+            pass_fds=[descriptor],
+        )
         try:
             yield listener.getsockname()[1]
         finally:

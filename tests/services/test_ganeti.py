@@ -11,7 +11,7 @@ from typing import Any
 import hypothesis
 import pytest
 from hypothesis import strategies as st
-from services import ganeti_cluster
+from services import databases, ganeti_cluster
 from services.ganeti_cluster import Cluster
 
 from steelyard.errors import BackendRefused, InvalidTag, NotFound, OutcomeUnknown
@@ -41,23 +41,25 @@ CREATION = {
 
 @pytest.fixture(scope="module")
 def the_cluster() -> Iterator[Cluster]:
+    """The cluster with nothing in the way of jobs, whatever an earlier run has left."""
     with ganeti_cluster.needed() as cluster:
+        if "unset" not in cluster.inside("gnt-cluster", "queue", "info"):
+            cluster.inside("gnt-cluster", "queue", "undrain")
+        remove_filters(cluster)
+        wait(lambda: cluster.backend().horizon() == last_job(cluster))
         yield cluster
 
 
 @pytest.fixture
 def cluster(the_cluster: Cluster) -> Cluster:
-    """The cluster with instances that have no tags, and nothing in the way of jobs."""
-    if "unset" not in the_cluster.inside("gnt-cluster", "queue", "info"):
-        the_cluster.inside("gnt-cluster", "queue", "undrain")
-    remove_filters(the_cluster)
+    """The cluster with two instances that have no tags."""
     backend = the_cluster.backend()
-    wait(lambda: backend.horizon() >= last_job(the_cluster))
     if backend.tags([NEW]):
         the_cluster.inside("gnt-instance", "remove", "--force", NEW)
     for name, tags in backend.tags([INST1, INST2]).items():
-        for batch in backend.batches(name, sorted(tags)):
-            done(backend, backend.delete(name, batch))
+        if tags:
+            for batch in backend.batches(name, sorted(tags)):
+                done(backend, backend.delete(name, batch))
     return the_cluster
 
 
@@ -182,12 +184,12 @@ def test_what_has_gone_meanwhile_is_not_deleted_twice(
     assert there(service.backend) == {USER + "b"}
 
 
-@pytest.mark.parametrize("tag", ["", "a b", "é", "a,b", "a%20", "a~", "x" * 129, "a\n", "日本"])
-def test_an_invalid_tag_never_gets_there(backend: GanetiBackend, tag: str) -> None:
+def test_an_invalid_tag_never_gets_there(backend: GanetiBackend) -> None:
     before = backend.horizon()
-    for ask in (backend.add, backend.delete, backend.create):
-        with pytest.raises(BackendRefused, match="is no tag in Ganeti"):
-            ask(INST1, ["good", tag])
+    for tag in ("", "a b", "é", "a,b", "a%20", "a~", "x" * 129, "a\n", "日本"):
+        for ask in (backend.add, backend.delete, backend.create):
+            with pytest.raises(BackendRefused, match="is no tag in Ganeti"):
+                ask(INST1, ["good", tag])
     assert backend.horizon() == before
     assert there(backend) == set()
 
@@ -203,15 +205,15 @@ def test_what_ganeti_takes_is_taken(backend: GanetiBackend) -> None:
     assert there(backend) == set()
 
 
-@pytest.mark.parametrize("name", ["inst1", "INST1.gnt.test", "inst9.gnt.test", "../inst1.gnt.test"])
-def test_an_instance_is_meant_by_its_whole_name(backend: GanetiBackend, name: str) -> None:
+def test_an_instance_is_meant_by_its_whole_name(backend: GanetiBackend) -> None:
     """Ganeti itself would take a part of a name, in any case of letters."""
     before = backend.horizon()
-    for ask in (backend.add, backend.delete):
-        with pytest.raises(BackendRefused, match="no instance|no name"):
-            ask(name, ["a"])
+    for name in ("inst1", "INST1.gnt.test", "inst9.gnt.test", "../inst1.gnt.test"):
+        for ask in (backend.add, backend.delete):
+            with pytest.raises(BackendRefused, match=r"no instance|no name"):
+                ask(name, ["a"])
+        assert backend.tags([name, INST1, ""]) == {INST1: set()}
     assert backend.horizon() == before
-    assert backend.tags([name, INST1, ""]) == {INST1: set()}
 
 
 def test_a_job_that_is_paused_goes_on_later(service: TagService, cluster: Cluster) -> None:
@@ -299,15 +301,17 @@ def test_what_is_asked_of_a_daemon_that_hangs_shows_later(
 def test_a_daemon_that_is_not_there_is_said(service: TagService, cluster: Cluster) -> None:
     service.add(CALLER, "s1", "a")
     settle(service)
-    cluster.inside("/usr/lib/ganeti/daemon-util", "stop", "ganeti-luxid")
-    with pytest.raises(BackendRefused, match=r"refuses, with 50\d"):
-        service.delete(CALLER, "s1", "a")
-    cluster.inside("/usr/lib/ganeti/daemon-util", "stop", "ganeti-rapi")
-    with pytest.raises(BackendRefused, match="is ganeti-rapi running there"):
-        service.delete(CALLER, "s1", "a")
-    assert service.poll() == 0
+    try:
+        cluster.inside("/usr/lib/ganeti/daemon-util", "stop", "ganeti-luxid")
+        with pytest.raises(BackendRefused, match=r"refuses, with 504"):
+            service.delete(CALLER, "s1", "a")
+        cluster.inside("/usr/lib/ganeti/daemon-util", "stop", "ganeti-rapi")
+        with pytest.raises(BackendRefused, match="is ganeti-rapi running there"):
+            service.delete(CALLER, "s1", "a")
+        assert service.poll() == 0
+    finally:
+        ganeti_cluster.bring_up()
     assert service.tags(CALLER, "s1") == {"a": ACTIVE}
-    ganeti_cluster.bring_up()
     service.delete(CALLER, "s1", "a")
     settle(service)
     assert there(service.backend) == set()
@@ -361,9 +365,7 @@ def test_an_instance_is_created_with_its_tags(
         service.create(CALLER, NEW, ["a"])
     service = TagService(service.store, cluster.backend(ganeti_instance=CREATION))
     with pytest.raises(BackendRefused, match="already an instance"):
-        service.create(CALLER, "inst3.gnt.test", ["a"]) if cluster.backend().tags(
-            ["inst3.gnt.test"]
-        ) else service.backend.create(INST1, [])
+        service.backend.create(INST1, [])
     for name in (NEW.upper(), "new 1"):
         with pytest.raises(BackendRefused, match="no name of an instance"):
             service.create(CALLER, name, ["a"])
@@ -452,7 +454,7 @@ def test_what_ganeti_has_forgotten_is_lost(backend: GanetiBackend, cluster: Clus
     job = backend.add(INST1, ["a"])
     done(backend, job)
     cluster.inside("gnt-job", "archive", str(job))
-    found = backend.jobs([job, 10**9, 2**70, 0, -1])
+    found = dict(backend.jobs([job, 10**9, 2**70, 0, -1]))
     assert found.pop(job) is JobStatus.SUCCEEDED
     assert set(found.values()) == {JobStatus.LOST}
     assert backend.jobs([]) == {}
@@ -471,7 +473,7 @@ def test_who_may_not_is_told(cluster: Cluster) -> None:
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(cluster: Cluster) -> None:
     for changed in ({"ganeti_fingerprint": None}, {"ganeti_fingerprint": "0" * 64}):
-        with pytest.raises(BackendRefused, match="certificate .* cannot be trusted"):
+        with pytest.raises(BackendRefused, match=r"certificate .* cannot be trusted"):
             cluster.backend(**changed).horizon()
 
 
@@ -479,9 +481,9 @@ def test_a_cluster_that_must_be_there_and_is_not_fails_the_test(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     monkeypatch.setenv(ganeti_cluster.VARIABLE, str(tmp_path))
-    monkeypatch.delenv(ganeti_cluster.REQUIRE, raising=False)
+    monkeypatch.delenv(databases.REQUIRE, raising=False)
     with pytest.raises(pytest.skip.Exception, match="no scripts for a Ganeti"):
         ganeti_cluster.needed().__enter__()
-    monkeypatch.setenv(ganeti_cluster.REQUIRE, "1")
+    monkeypatch.setenv(databases.REQUIRE, "1")
     with pytest.raises(pytest.fail.Exception, match="STEELYARD_REQUIRE_SERVICES is set"):
         ganeti_cluster.needed().__enter__()

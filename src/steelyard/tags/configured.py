@@ -98,8 +98,7 @@ def _files_with(conf: cfg.ConfigOpts, option: str) -> Iterator[str]:
         sections: dict[str, dict[str, Any]] = {}
         cfg.ConfigParser(path, sections).parse()
         if any(
-            name.lower() == options.TAGS_GROUP and option in said
-            for name, said in sections.items()
+            name.lower() == options.TAGS_GROUP and option in said for name, said in sections.items()
         ):
             yield path
 

@@ -82,7 +82,8 @@ class Rapi:
             try:
                 answer = self._send(method, target, body)
             except exceptions.HTTPError as error:
-                if not left or isinstance(error, exceptions.ReadTimeoutError | exceptions.SSLError):
+                slow = isinstance(error, exceptions.ReadTimeoutError)
+                if not left or slow or _distrusts(error):
                     raise self._unreachable(error) from error
             else:
                 if answer.status == 200:
@@ -133,7 +134,7 @@ class Rapi:
         return errors.BackendRefused(f"Ganeti at {self._url} refuses, with {said}")
 
     def _unreachable(self, error: Exception) -> errors.BackendRefused:
-        if isinstance(error, exceptions.SSLError):
+        if _distrusts(error):
             return errors.BackendRefused(
                 f"the certificate of Ganeti at {self._url} cannot be trusted: {error}; set "
                 f"ganeti_ca or ganeti_fingerprint in [{_GROUP}] to what is right"
@@ -197,9 +198,16 @@ def _trusting(ca: str | None) -> ssl.SSLContext:
 
 def _never_sent(error: Exception) -> bool:
     """Whether it has failed before anything of the request was sent."""
-    return isinstance(error, exceptions.NewConnectionError | exceptions.ConnectTimeoutError) or any(
-        isinstance(cause, ssl.SSLCertVerificationError) for cause in error.args
-    )
+    connecting = exceptions.NewConnectionError | exceptions.ConnectTimeoutError
+    return isinstance(error, connecting) or _distrusts(error)
+
+
+def _distrusts(error: Exception) -> bool:
+    """Whether it is about the certificate; a connection that breaks is an SSLError, too."""
+    if not isinstance(error, exceptions.SSLError):
+        return False
+    (cause,) = error.args
+    return isinstance(cause, ssl.SSLCertVerificationError) or not isinstance(cause, ssl.SSLError)
 
 
 def _content(answer: Any) -> Any:
