@@ -537,7 +537,9 @@ def test_no_line_of_the_log_has_the_password_in_it(
     assert "aHVudGVyMg" not in caplog.text
 
 
-def test_threads_ask_at_once(ganeti: Ganeti, backend: GanetiBackend) -> None:
+def test_threads_ask_at_once(
+    ganeti: Ganeti, backend: GanetiBackend, caplog: pytest.LogCaptureFixture
+) -> None:
     failures: list[BaseException] = []
 
     def ask() -> None:
@@ -554,6 +556,7 @@ def test_threads_ask_at_once(ganeti: Ganeti, backend: GanetiBackend) -> None:
         thread.join()
     assert failures == []
     assert len(ganeti.submitted) == 40
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ _PAUSE = 0.5
 _PASSING = frozenset({502, 503})
 # The words in which Ganeti says that it takes no jobs, among failures that leave everything open.
 _TAKES_NO_JOBS = re.compile(r"queue (is )?(drained|full)", re.IGNORECASE)
+# Threads that ask at once; for more than that, urllib3 warns of connections that it throws away.
+_CONNECTIONS = 100
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
@@ -41,7 +43,8 @@ class Rapi:
         self._url, self.path = _parsed(url)
         self._user = user
         login = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
-        self._headers = {"Authorization": f"Basic {login}", "Accept": "application/json"}
+        # A connection that is kept may break just when a job is submitted: nobody would know.
+        self._headers = {"Authorization": f"Basic {login}", "Connection": "close"}
         self._pool = pool
 
     def rows(self, resource: str, fields: Sequence[str], qfilter: Any = None) -> list[list[Any]]:
@@ -174,16 +177,19 @@ def connections(
     ca: str | None, fingerprint: str | None, connect_timeout: float, timeout: float
 ) -> urllib3.PoolManager:
     """Connections to whoever has a certificate that is trusted, or the one that is named."""
-    patience = urllib3.Timeout(connect=connect_timeout, read=timeout)
+    all_the_same: dict[str, Any] = {
+        "timeout": urllib3.Timeout(connect=connect_timeout, read=timeout),
+        "maxsize": _CONNECTIONS,
+    }
     if fingerprint is None:
-        return urllib3.PoolManager(ssl_context=_trusting(ca), timeout=patience)
+        return urllib3.PoolManager(ssl_context=_trusting(ca), **all_the_same)
     digits = fingerprint.replace(":", "").lower()
     if ca is not None or not _FINGERPRINT.fullmatch(digits):
         raise errors.BadRequest(
             f"ganeti_fingerprint in [{_GROUP}] is {fingerprint!r:.200}; it is the SHA-256 of the "
             f"certificate, as 64 hexadecimal digits, and stands without ganeti_ca"
         )
-    return urllib3.PoolManager(cert_reqs="CERT_NONE", assert_fingerprint=digits, timeout=patience)
+    return urllib3.PoolManager(cert_reqs="CERT_NONE", assert_fingerprint=digits, **all_the_same)
 
 
 def _trusting(ca: str | None) -> ssl.SSLContext:
