@@ -10,6 +10,7 @@ import socket
 import socketserver
 import ssl
 import struct
+import sys
 import threading
 import time
 import traceback
@@ -23,7 +24,7 @@ from oslo_config import cfg
 
 from steelyard import conf as options
 from steelyard import plugins
-from steelyard.errors import BackendRefused, BadRequest, OutcomeUnknown
+from steelyard.errors import BackendRefused, BadRequest, OutcomeUnknown, PluginError
 from steelyard.tags.backends import rapi
 from steelyard.tags.backends.base import JobStatus
 from steelyard.tags.backends.ganeti import GanetiBackend
@@ -139,6 +140,8 @@ def served(ganeti: Ganeti, certificate: trustme.LeafCert) -> Iterator[Ganeti]:
             pass
 
     class Server(ThreadingHTTPServer):
+        request_queue_size = 64
+
         def finish_request(self, request: Any, client_address: Any) -> None:
             with (
                 contextlib.suppress(OSError),  # whoever does not trust us goes
@@ -174,7 +177,7 @@ def ca(authority: trustme.CA, tmp_path: pathlib.Path) -> str:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rapi, "_PAUSE", 0.01)
+    monkeypatch.setattr(rapi, "_PAUSES", (0.01, 0.02))
 
 
 Make = Callable[..., GanetiBackend]
@@ -219,6 +222,14 @@ def test_it_is_found_by_its_name(ca: str) -> None:
     given = {"ganeti_url": "https://h", "ganeti_user": "u", "ganeti_password": "p"}
     found = plugins.load(plugins.TAG_BACKENDS, ["ganeti"], configuration(given))
     assert isinstance(found["ganeti"], GanetiBackend)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "urllib3", None)
+    for module in ("rapi", "ganeti"):
+        monkeypatch.delitem(sys.modules, f"steelyard.tags.backends.{module}")
+    with pytest.raises(PluginError, match=r"pip install 'steelyard\[ganeti\]'"):
+        plugins.load(plugins.TAG_BACKENDS, ["ganeti"], configuration({}))
 
 
 def test_tags_go_in_the_query_string(ganeti: Ganeti, backend: GanetiBackend) -> None:

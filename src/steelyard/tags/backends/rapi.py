@@ -25,8 +25,8 @@ except ModuleNotFoundError as error:
     ) from None
 
 _GROUP = "steelyard_tags"
-_ATTEMPTS = 3
-_PAUSE = 0.5
+# Seconds before a question is asked again.
+_PAUSES = (0.5, 1.5)
 # Whoever answers so may answer otherwise soon. 504 comes after half a minute: that was long enough.
 _PASSING = frozenset({502, 503})
 # The words in which Ganeti says that it takes no jobs, among failures that leave everything open.
@@ -81,20 +81,20 @@ class Rapi:
 
     def _ask(self, method: str, target: str, body: Any) -> Any:
         """What is answered; a question that fails in passing is asked again, a few times."""
-        for left in reversed(range(_ATTEMPTS)):
+        pauses = list(_PAUSES)
+        while True:
             try:
                 answer = self._send(method, target, body)
             except exceptions.HTTPError as error:
                 slow = isinstance(error, exceptions.ReadTimeoutError)
-                if not left or slow or _distrusts(error):
+                if slow or _distrusts(error) or not pauses:
                     raise self._unreachable(error) from error
             else:
                 if answer.status == 200:
                     return _content(answer)
-                if not left or answer.status not in _PASSING:
+                if answer.status not in _PASSING or not pauses:
                     raise self._refusal(answer, submitted=False)
-            time.sleep(_PAUSE * (_ATTEMPTS - left))
-        raise AssertionError  # the last attempt returns or raises
+            time.sleep(pauses.pop(0))
 
     def _send(self, method: str, target: str, body: Any) -> Any:
         headers = self._headers
@@ -182,7 +182,8 @@ def connections(
         "maxsize": _CONNECTIONS,
     }
     if fingerprint is None:
-        return urllib3.PoolManager(ssl_context=_trusting(ca), **all_the_same)
+        _check_readable(ca)
+        return urllib3.PoolManager(cert_reqs="CERT_REQUIRED", ca_certs=ca, **all_the_same)
     digits = fingerprint.replace(":", "").lower()
     if ca is not None or not _FINGERPRINT.fullmatch(digits):
         raise errors.BadRequest(
@@ -192,9 +193,10 @@ def connections(
     return urllib3.PoolManager(cert_reqs="CERT_NONE", assert_fingerprint=digits, **all_the_same)
 
 
-def _trusting(ca: str | None) -> ssl.SSLContext:
+def _check_readable(ca: str | None) -> None:
+    """Raises BadRequest now for what would else fail at the first question."""
     try:
-        return ssl.create_default_context(cafile=ca)
+        ssl.create_default_context(cafile=ca)
     except OSError as error:  # an SSLError is one, too
         raise errors.BadRequest(
             f"ganeti_ca in [{_GROUP}] is {ca!r:.200}, which cannot be read as certificates in PEM: "
