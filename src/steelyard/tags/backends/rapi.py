@@ -16,14 +16,6 @@ from typing import Any
 
 from steelyard import errors
 
-try:
-    import urllib3
-    from urllib3 import exceptions
-except ModuleNotFoundError as error:
-    raise errors.MissingExtra(
-        f"the backend ganeti needs {error.name}: python3 -m pip install 'steelyard[ganeti]'"
-    ) from None
-
 _GROUP = "steelyard_tags"
 # Seconds before a question is asked again.
 _PAUSES = (0.5, 1.5)
@@ -39,13 +31,14 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 class Rapi:
     """A cluster's remote API. Nothing is opened before the first question."""
 
-    def __init__(self, url: str, user: str, password: str, pool: urllib3.PoolManager) -> None:
+    def __init__(self, url: str, user: str, password: str, pool: Any) -> None:
         self._url, self.path = _parsed(url)
         self._user = user
         login = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
         # A connection that is kept may break just when a job is submitted: nobody would know.
         self._headers = {"Authorization": f"Basic {login}", "Connection": "close"}
         self._pool = pool
+        self._failures = _urllib3().exceptions.HTTPError
 
     def rows(self, resource: str, fields: Sequence[str], qfilter: Any = None) -> list[list[Any]]:
         """The values of the fields, of each item of which the filter is true."""
@@ -63,7 +56,7 @@ class Rapi:
         """The number of the job that Ganeti makes of this."""
         try:
             answer = self._send(method, target, body)
-        except exceptions.HTTPError as error:
+        except self._failures as error:
             if _never_sent(error):
                 raise self._unreachable(error) from error
             raise errors.OutcomeUnknown(
@@ -85,9 +78,8 @@ class Rapi:
         while True:
             try:
                 answer = self._send(method, target, body)
-            except exceptions.HTTPError as error:
-                slow = isinstance(error, exceptions.ReadTimeoutError)
-                if slow or _distrusts(error) or not pauses:
+            except self._failures as error:
+                if _is_slow(error) or _distrusts(error) or not pauses:
                     raise self._unreachable(error) from error
             else:
                 if answer.status == 200:
@@ -175,8 +167,9 @@ def _parsed(url: str) -> tuple[str, str]:
 
 def connections(
     ca: str | None, fingerprint: str | None, connect_timeout: float, timeout: float
-) -> urllib3.PoolManager:
+) -> Any:
     """Connections to whoever has a certificate that is trusted, or the one that is named."""
+    urllib3 = _urllib3()
     all_the_same: dict[str, Any] = {
         "timeout": urllib3.Timeout(connect=connect_timeout, read=timeout),
         "maxsize": _CONNECTIONS,
@@ -204,15 +197,30 @@ def _check_readable(ca: str | None) -> None:
         ) from error
 
 
+def _urllib3() -> Any:
+    try:
+        import urllib3  # noqa: PLC0415  (an extra)
+    except ModuleNotFoundError as error:
+        raise errors.MissingExtra(
+            f"the backend ganeti needs {error.name}: python3 -m pip install 'steelyard[ganeti]'"
+        ) from None
+    return urllib3
+
+
 def _never_sent(error: Exception) -> bool:
     """Whether it has failed before anything of the request was sent."""
-    connecting = exceptions.NewConnectionError | exceptions.ConnectTimeoutError
+    exceptions = _urllib3().exceptions
+    connecting = (exceptions.NewConnectionError, exceptions.ConnectTimeoutError)
     return isinstance(error, connecting) or _distrusts(error)
+
+
+def _is_slow(error: Exception) -> bool:
+    return isinstance(error, _urllib3().exceptions.ReadTimeoutError)
 
 
 def _distrusts(error: Exception) -> bool:
     """Whether it is about the certificate; a connection that breaks is an SSLError, too."""
-    if not isinstance(error, exceptions.SSLError):
+    if not isinstance(error, _urllib3().exceptions.SSLError):
         return False
     (cause,) = error.args
     return isinstance(cause, ssl.SSLCertVerificationError) or not isinstance(cause, ssl.SSLError)
