@@ -4,6 +4,7 @@ Nothing is registered on import. Plugins register the options on the configurati
 given, or on oslo.config's global one, when they are constructed.
 """
 
+import json
 import math
 from typing import Any
 
@@ -51,6 +52,31 @@ class DomainKeys(types.List):
             if keys.count(key) > 1:
                 raise ValueError(f"{key!r} is there twice")
         return keys
+
+
+class CreationParameters(types.ConfigType):
+    """What a Ganeti instance is made of, as JSON; its name and its tags come from elsewhere."""
+
+    _DEFAULTS = {"__version__": 1, "mode": "create", "name_check": False, "ip_check": False}
+    _OURS = ("instance_name", "name", "tags")
+
+    def __init__(self) -> None:
+        super().__init__(type_name="parameters as JSON")
+
+    def __call__(self, value: Any) -> dict[str, Any]:
+        try:
+            found = json.loads(value) if isinstance(value, str) else value
+        except ValueError as error:
+            raise ValueError(f"{value!r:.200} is no JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise ValueError(f'{value!r:.200} is no object; write {{"os_type": "…", …}}')
+        for key in self._OURS:
+            if key in found:
+                raise ValueError(f"{key!r} differs from instance to instance; leave it out")
+        return {**self._DEFAULTS, **found}
+
+    def _formatter(self, value: Any) -> str:
+        return json.dumps(value)
 
 
 _plugin_opts = [
@@ -284,8 +310,9 @@ If there is a password in it, the file that has this option must not be readable
         help="""
 Where tags take effect.
 
-``memory`` is for trying out: it forgets when the process ends. Any name that is registered in the
-entry point group ``steelyard.tag_backends`` can stand here.
+``memory`` is for trying out: it forgets when the process ends. ``ganeti`` is a Ganeti cluster,
+described by the options that begin with ``ganeti_``. Any name that is registered in the entry point
+group ``steelyard.tag_backends`` can stand here.
 """,
     ),
     cfg.StrOpt(
@@ -409,6 +436,80 @@ and writing down the number. What has become of the tags then shows at the backe
 How many seconds it is remembered which job has been the last to change a tag.
 
 Until then, the outcome of an older job changes nothing, however late it comes.
+""",
+    ),
+    cfg.StrOpt(
+        "ganeti_url",
+        sample_default="https://ganeti.example.org:5080",
+        help="""
+Where the remote API of the Ganeti cluster is.
+
+Only HTTPS is spoken there.
+""",
+    ),
+    cfg.StrOpt(
+        "ganeti_user",
+        help="""
+The user that the remote API of Ganeti knows us by. It must be allowed to write.
+""",
+    ),
+    cfg.StrOpt(
+        "ganeti_password",
+        secret=True,
+        help="""
+The password of that user.
+
+The file that has this option must not be readable by everybody.
+""",
+    ),
+    cfg.StrOpt(
+        "ganeti_ca",
+        help="""
+A file with the certificates, in PEM, of those who may vouch for Ganeti.
+
+Without it, and without ``ganeti_fingerprint``, those count that the system trusts. The certificate
+must be for the host of ``ganeti_url``.
+""",
+    ),
+    cfg.StrOpt(
+        "ganeti_fingerprint",
+        help="""
+The SHA-256 of the certificate that Ganeti has, as 64 hexadecimal digits, with or without colons.
+
+This is for the certificate that Ganeti makes itself, which is for no host in particular: it is
+trusted whoever vouches for it and whatever host it is for, and no other one is. It stands without
+``ganeti_ca``.
+""",
+    ),
+    cfg.Opt(
+        "ganeti_connect_timeout",
+        type=FiniteFloat(min=0.1),
+        default=5.0,
+        help="""
+How many seconds Ganeti may take to accept a connection.
+""",
+    ),
+    cfg.Opt(
+        "ganeti_timeout",
+        type=FiniteFloat(min=0.1),
+        default=45.0,
+        help="""
+How many seconds Ganeti may take to answer.
+
+After 30 seconds it says by itself that a part of it does not answer. With less, nobody knows that.
+""",
+    ),
+    cfg.Opt(
+        "ganeti_instance",
+        type=CreationParameters(),
+        sample_default='{"os_type": "noop", "disk_template": "plain", "disks": [{"size": 1024}], '
+        '"nics": [{}], "start": false}',
+        help="""
+What instances are made of that are created through the service, as a JSON object.
+
+It has the parameters of ``POST /2/instances`` of Ganeti's remote API, without the name and the
+tags. ``mode`` is ``create``, and ``name_check`` and ``ip_check`` are ``false``, unless it says
+otherwise. Without this option nothing is created.
 """,
     ),
 ]

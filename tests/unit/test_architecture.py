@@ -53,6 +53,7 @@ EXTRAS = {
     "schema_changes": {"alembic", "sqlalchemy"},
     "stores": {"alembic", "sqlalchemy"},
     "tags.api": {"falcon"},
+    "tags.backends.rapi": {"urllib3"},
     "tags.broker": {"kombu"},
     "tags.client": {"keystoneauth1", "urllib3"},
     "tags.configured": {"sqlalchemy"},

@@ -230,6 +230,23 @@ def test_without_a_password_everybody_may_read(configure: Configure, url: str) -
     assert configured.service(configure(f"connection = {url}", mode=0o644)).store.instances() == []
 
 
+@pytest.mark.parametrize("backend", ["memory", "ganeti"])
+def test_a_file_with_the_password_of_a_backend_is_not_for_everybody(
+    tmp_path: pathlib.Path, url: str, backend: str
+) -> None:
+    """Whichever backend it is: the password is there to be read."""
+    own = written(tmp_path / "own.conf", f"connection = {url}", f"backend = {backend}", mode=0o644)
+    path = written(tmp_path / "secret.conf", f"ganeti_password = {SECRET}", mode=0o640)
+    if backend == "memory":
+        assert configured.service(parsed(files=(own, path))).store.instances() == []
+    pathlib.Path(path).chmod(0o644)
+    with pytest.raises(
+        errors.BadRequest, match=r"secret\.conf has credentials.*chmod o-rw"
+    ) as told:
+        configured.service(parsed(files=(own, path)))
+    assert SECRET not in str(told.value)
+
+
 def test_what_comes_from_no_file_needs_none(
     secret: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

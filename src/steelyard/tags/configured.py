@@ -33,6 +33,8 @@ def service(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagSe
     with _naming("incompatible"):
         clashes = Clashes.parse(group.incompatible)
     tables = store(conf, url)
+    if group.ganeti_password is not None:
+        _check_files_with(conf, ["ganeti_password"])
     name = group.backend
     backend: TagBackend = plugins.load(plugins.TAG_BACKENDS, [name], conf)[name]
     if isinstance(backend, MemoryBackend):
