@@ -95,12 +95,17 @@ class Loop:
     @contextlib.contextmanager
     def in_background(self) -> Iterator[None]:
         """In a thread, meanwhile."""
-        stop = Stop()
-        threading.Thread(target=self.run, args=(stop,), name="loop", daemon=True).start()
+        stop = self.begin()
         try:
             yield
         finally:
             stop.set()
+
+    def begin(self) -> Stop:
+        """In a thread, until it is stopped or the process ends."""
+        stop = Stop()
+        threading.Thread(target=self.run, args=(stop,), name="loop", daemon=True).start()
+        return stop
 
     def _done(self) -> bool:
         try:

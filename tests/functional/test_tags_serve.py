@@ -389,6 +389,8 @@ def test_a_server_finds_the_application_and_that_its_configuration(url: str, tmp
         assert ask("POST", "/servers", {"server": {"name": "vm", "id": "s"}})[0] == 202
         assert ask("GET", ALL) == (200, {"tags": [], "statuses": {}})
         assert ask("GET", ALL, headers={})[0] == 401
+        assert ask("PUT", ALL + "/a")[0] == 201
+        assert until_active(ask) == {"a": "ACTIVE"}  # nobody else could look after this backend
 
 
 EMBEDDED = """

@@ -177,10 +177,11 @@ class Backend(TagBackend):
 
     def tags(self, instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
         self._work()
-        self.looked = self.memory.tags(instances)
+        found, up_to = self.memory.tags(instances), self.looked_up_to
         if self.others_after_a_look:
-            self.others()
-        return self.looked
+            self.others()  # they may look as well
+        self.looked, self.looked_up_to = found, up_to
+        return found
 
     def batches(self, instance: str, tags: Sequence[str]) -> list[Sequence[str]]:
         return [tags[start : start + 20] for start in range(0, len(tags), 20)]
@@ -333,6 +334,8 @@ class Tags(RuleBasedStateMachine):
         self.came_back: set[Where] = set()
         """The tags that are there without a call that has added them: they came back when their
         deletion failed, or somebody added them at the backend."""
+        self.begun_after: dict[str, int] = {}
+        """The last job that was over when an instance was registered again."""
         self.unknown: set[Where] = set()
         """The tags that were changed by an operation whose number nobody has written down: what
         is known of these may be wrong until they are reconciled."""
@@ -431,6 +434,24 @@ class Tags(RuleBasedStateMachine):
             with pytest.raises(errors.InvalidTag):
                 ask()
         assert (self.everything(), len(self.backend.numbered)) == (before, jobs)
+
+    @rule()
+    def one_is_forgotten_and_another_has_its_name(self) -> None:
+        """What was done before is nothing to it, however late it is told; what is there shows."""
+        server = HERE[1]
+        self.store.forget(server.id)
+        self.service.register(server)
+        self.begun_after[server.id] = self.backend.memory.horizon()
+        self.latest = {where: each for where, each in self.latest.items() if where[0] != server.id}
+        self.unknown |= {
+            (server.id, (prefix, name)) for prefix in DEFAULT_PREFIXES for name in self.names
+        }
+        self.changed.add(server.id)
+
+    @rule()
+    def another_is_going_to_reconcile(self) -> None:
+        """After somebody has looked at the backend, and before that is written."""
+        self.between.append(lambda: self.reconcile(give_up_after=3600.0))
 
     @rule(name=names, kind=st.sampled_from([Kind.ADD, Kind.DELETE]), by_hand=st.booleans())
     def others_are_going_to_ask(self, name: str, kind: Kind, by_hand: bool) -> None:
@@ -664,10 +685,10 @@ class Tags(RuleBasedStateMachine):
 
     def others_ask(self) -> None:
         faults, prefix = dataclasses.replace(self.faults), self.prefix
-        for ask in self.between:
+        asks, self.between = self.between, []
+        for ask in asks:
             with self.call(HERE[0], Owner.USER, (), NAMES):
                 ask()
-        self.between.clear()
         self.prefix = prefix
         vars(self.faults).update(vars(faults))
 
@@ -712,7 +733,9 @@ class Tags(RuleBasedStateMachine):
         self.notes += 1
         self.told.add(outcome.job)
         server = outcome.instance.removeprefix("vm-")
-        for where in ((server, key) for key in outcome.keys if outcome.succeeded):
+        if not outcome.succeeded or outcome.job <= self.begun_after.get(server, 0):
+            return
+        for where in ((server, key) for key in outcome.keys):
             if where not in self.latest or self.latest[where].job < outcome.job:
                 self.latest[where] = outcome
             if outcome.kind.adds:

@@ -15,7 +15,6 @@ from steelyard import conf as options
 from steelyard import errors, extras
 from steelyard.cli.app import Action
 from steelyard.cli.consumers import URL, existing
-from steelyard.loops import Loop
 
 if TYPE_CHECKING:
     from steelyard.tags import TagStore
@@ -31,8 +30,6 @@ _load = extras.lazily(
     },
 )
 _server = extras.lazily("waitress", {"create_server": ("server", "api")})
-
-FAILURE = "Jobs cannot be looked at"
 
 _LAST_PORT = 65535
 _LOOPBACK = ["127.0.0.1", "::1"]
@@ -81,7 +78,7 @@ class TagsServe(Action):
         watch = _load("Watch")(service, group.marks_kept)
         with (
             _listening(parsed_args.host, parsed_args.port) as listener,
-            Loop(watch.look, group.poll_interval, FAILURE).in_background(),
+            watch.every(group.poll_interval).in_background(),
             _ended_by(signal.SIGTERM),
         ):
             self.app.stdout.write(f"{told}tags at {_written(listener)}; Ctrl-C ends it\n")

@@ -7,8 +7,8 @@ import signal
 from steelyard import conf as options
 from steelyard import errors, extras
 from steelyard.cli.app import Action
-from steelyard.cli.tags_serve import FAILURE, require_tables
-from steelyard.loops import Loop, stopped_by
+from steelyard.cli.tags_serve import require_tables
+from steelyard.loops import stopped_by
 from steelyard.tags.backends.memory import MemoryBackend
 
 _load = extras.lazily(
@@ -49,4 +49,4 @@ class TagsWatch(Action):
         with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
             self.app.stdout.write(f"outcomes {then}; Ctrl-C ends it\n")
             self.app.stdout.flush()
-            Loop(watch.look, group.poll_interval, FAILURE).run(stop)
+            watch.every(group.poll_interval).run(stop)

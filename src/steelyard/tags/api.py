@@ -25,9 +25,11 @@ from oslo_log import log as logging
 from steelyard import conf as options
 from steelyard import errors
 from steelyard.tags import configured, openapi, schemas
+from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.callers import Trust, caller
 from steelyard.tags.service import Caller, TagService
 from steelyard.tags.states import Status
+from steelyard.tags.watch import Watch
 
 LOG = logging.getLogger(__name__)
 
@@ -92,7 +94,18 @@ def _configured() -> WSGIApplication:
     """The application of the configuration; one that serves nobody where that is wrong."""
     try:
         conf = _configuration()
-        return make_application(configured.service(conf), conf)
+        service = configured.service(conf)
+        app = make_application(service, conf)
+        if isinstance(service.backend, MemoryBackend):
+            LOG.warning(
+                "the backend memory is for trying out: each process has one of its own; name "
+                "another, as backend in [%s]",
+                options.TAGS_GROUP,
+            )
+            # Nobody else can look after its jobs.
+            group = conf[options.TAGS_GROUP]
+            Watch(service, group.marks_kept).every(group.poll_interval).begin()
+        return app
     except errors.ServiceError:
         raise
     except (errors.SteelyardError, cfg.Error) as error:

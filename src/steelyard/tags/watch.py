@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from oslo_log import log as logging
 
+from steelyard.loops import Loop
 from steelyard.tags.service import TagService
 from steelyard.tags.states import Outcome
 
@@ -42,6 +43,10 @@ class Watch:
         self._clock = clock
         self._published = _Published(clock)
         self._prune_at = clock()
+
+    def every(self, seconds: float) -> Loop:
+        """What looks again and again."""
+        return Loop(self.look, seconds, "Jobs cannot be looked at")
 
     def look(self) -> None:
         """Does it once. What fails is done the next time."""
