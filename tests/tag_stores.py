@@ -367,6 +367,65 @@ def check_who_is_changed_meanwhile_is_left_alone(store: TagStore) -> None:
     assert service.tags(CALLER, "s1") == {"red": ACTIVE}
 
 
+def check_who_has_the_name_of_another_meanwhile_is_left_alone(store: TagStore) -> None:
+    """Also where the database gives the number of a row that has gone to the next one."""
+    service, backend = made(store, "s1")
+    backend.adopt({"s1.example.org": [ours("secret")]})
+    look = backend.tags
+
+    def tags(instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
+        found = look(instances)
+        store.forget("s1")
+        service.register(Instance("s2", "s1.example.org", "q", "v"))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "tags", tags)
+        (plan,) = service.reconciliation().carried_out_for(["s1"])
+    assert [step.why for step in plan.steps] == ["it was changed meanwhile"]
+    assert store.state("s2") == State()
+
+
+def check_an_instance_that_is_not_the_callers_is_never_theirs(store: TagStore) -> None:
+    """Somebody creates one of the name at the backend first."""
+    service, backend = made(store)
+    for settle in (
+        lambda: [*service.reconciliation().carried_out()],
+        service.poll,
+        lambda: service.add(CALLER, "s1", "mine"),
+    ):
+        service.create(CALLER, "vm", ["red"], "s1")
+        backend.adopt({"vm": [ours("theirs")]})
+        backend.run()
+        with contextlib.suppress(NotFound):
+            settle()
+        with pytest.raises(NotFound):
+            service.tags(CALLER, "s1")
+        backend.remove("vm")
+
+
+def check_jobs_are_forgotten(store: TagStore) -> None:
+    """When a backend that counts from 1 again has taken the place of another one."""
+    service, backend = made(store, "s1")
+    for name in ("kept", "lost"):
+        service.add(CALLER, "s1", name)
+        done(service, backend)
+    service.delete(CALLER, "s1", "lost")
+    service.add(CALLER, "s1", "under way")
+    [*service.reconciliation().carried_out()]
+    store.forget_jobs()
+    kept = {(USER, "kept"): ACTIVE, (USER, "under way"): PENDADD}
+    assert store.state("s1") == State(kept)
+    anew = MemoryBackend()
+    anew.adopt({"s1.example.org": [ours("kept")]})
+    service = TagService(store, anew)
+    [*service.reconciliation().carried_out()]
+    assert service.tags(CALLER, "s1") == {"kept": ACTIVE}
+    service.delete(CALLER, "s1", "kept")
+    service.poll()
+    assert service.tags(CALLER, "s1") == {}
+
+
 def check_many_are_reconciled_with_few_statements(store: TagStore) -> None:
     """So many for some hundred instances, however many tags they have, and whatever is done."""
     servers = [f"s{number:03}" for number in range(250)]
@@ -583,6 +642,9 @@ OPERATIONS = [
     check_pruning,
     check_reconciliation,
     check_who_is_changed_meanwhile_is_left_alone,
+    check_who_has_the_name_of_another_meanwhile_is_left_alone,
+    check_an_instance_that_is_not_the_callers_is_never_theirs,
+    check_jobs_are_forgotten,
     check_many_are_reconciled_with_few_statements,
     check_a_change_is_done_as_a_whole,
     check_owners_are_kept_apart,

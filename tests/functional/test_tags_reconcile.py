@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steelyard.tags import TagStore, encode
-from steelyard.tags.states import Change, Instance, Kind, Operation, Status
+from steelyard.tags.states import Change, Instance, Kind, Mark, Operation, State, Status
 
 SOURCE = pathlib.Path(__file__).parent / "third_party"
 USER = "cyclades:user:"
@@ -126,6 +126,29 @@ def test_each_tag_can_be_listed_and_an_owner_be_named(
         {**kept, "Tag": "gone", "Action": "deleted", "Why": "the backend does not have it"},
         {**kept, "Tag": "new", "Action": "created", "Why": "the backend has it"},
     ]
+
+
+def test_a_backend_that_counts_from_1_again(
+    store: TagStore, backend: pathlib.Path, reconcile: Any
+) -> None:
+    put(store, "1", {"kept": Status.ACTIVE})
+    store.change("1", lambda _: (Change(marked={(USER, "kept"): Mark(1000, there=True)}), None))
+    there(backend, "1", "kept")
+    status, _, err = reconcile("--jobs-anew", "--dry-run")
+    assert (status, "leave --dry-run out" in err) == (2, True)
+    assert store.state("1").marks
+    assert reconcile("--jobs-anew")[0] == 0
+    assert store.state("1") == State({(USER, "kept"): Status.ACTIVE})
+
+
+def test_a_dry_run_that_cannot_go_on_says_that_nothing_is_changed(
+    store: TagStore, backend: pathlib.Path, reconcile: Any
+) -> None:
+    put(store, "1", {})
+    (backend / "vm-1").mkdir()
+    status, _, err = reconcile("--dry-run")
+    assert status == 2
+    assert "stopped after 0 of 1 servers; what is listed is looked at; nothing is changed" in err
 
 
 def test_what_is_done_is_shown_when_it_cannot_go_on(

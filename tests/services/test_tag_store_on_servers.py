@@ -13,9 +13,9 @@ from services import databases
 from tag_stores import ACTIVE, CALLER, USER, made, put
 
 from steelyard.errors import BadRequest, Conflict, ServiceError
-from steelyard.tags import TagService, TagStore
+from steelyard.tags import TagStore, states
 from steelyard.tags.names import MOST
-from steelyard.tags.states import Change, Instance, Mark
+from steelyard.tags.states import Change, Instance, Mark, Rules
 
 PATIENCE = 20
 
@@ -94,9 +94,10 @@ def test_a_callers_transaction_decides_upon_what_is_there(
         if level == "SERIALIZABLE" and engine.dialect.name == "mysql":
             connection.rollback()  # it locks all that it reads: nobody else would come in between
         service.add(CALLER, "s1", "the last one")
-        inside = TagService(TagStore(connection), service.backend)
         with pytest.raises((BadRequest, ServiceError), match=r"at most 50|begin it again"):
-            inside.add(CALLER, "s1", "one more")
+            TagStore(connection).change(
+                "s1", lambda state: (Change(), states.adding(state, Rules(USER), ["one more"]))
+            )
         connection.rollback()
     assert len(service.tags(CALLER, "s1")) == MOST
 

@@ -382,3 +382,27 @@ def test_tags_of_other_owners_are_others() -> None:
     assert after.of(USER) == state.of(USER)
     assert after.of(SYSTEM) == {"b": ACTIVE}
     assert after.operations == state.operations
+
+
+def test_what_was_done_to_another_of_its_name_is_nothing_to_an_instance() -> None:
+    """Neither while it is being created, nor after that, however late it is told."""
+    creation = Operation("c", Kind.CREATE, USER, ("mine",), 0.0, 5)
+    earlier = Outcome(4, "vm", Kind.ADD, frozenset({(USER, "theirs")}), succeeded=True)
+    begun = State({(USER, "mine"): Status.PENDADD}, (creation,))
+    assert states.settling(begun, earlier) == Change()
+    unnumbered = State(begun.tags, (dataclasses.replace(creation, job=None),))
+    assert states.settling(unnumbered, earlier) == Change()
+    done = Outcome(5, "vm", Kind.CREATE, creation.keys, succeeded=True)
+    created = states.settling(begun, done).applied(begun)
+    assert created.tags == {(USER, "mine"): Status.ACTIVE}
+    assert states.settling(created, earlier).applied(created) == created
+
+
+def test_the_creation_of_another_of_its_name_is_not_its_own() -> None:
+    """With no tags, one creation looks like another."""
+    creation = Operation("c", Kind.CREATE, USER, (), 0.0)
+    state = State(operations=(creation,), horizon=4)
+    other = Outcome(4, "vm", Kind.CREATE, frozenset(), succeeded=True)
+    assert states.settling(state, other) == Change()
+    own = dataclasses.replace(other, job=5)
+    assert states.settling(state, own).ended == {"c"}

@@ -75,6 +75,11 @@ class MemoryBackend(TagBackend):
             self._tags |= {name: set(tags) for name, tags in there.items()}
             self._last = max(self._last, last_job)
 
+    def remove(self, instance: str) -> None:
+        """Has the instance no longer, as if it had never been there."""
+        with self._lock:
+            self._tags.pop(instance, None)
+
     def run(self, most: int | None = None) -> None:
         """Does the jobs that wait, or the first few of them."""
         with self._lock:
