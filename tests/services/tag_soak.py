@@ -22,6 +22,9 @@ from steelyard.tags.states import Instance
 
 WRITERS = {"postgresql": 16, "mysql": 16, "sqlite": 8}
 
+# What the backend of all writers is asked for.
+ASKED = ("submit", "jobs", "horizon", "tags", "ended", "truth")
+
 # What a writer imports, so that all of them are there at once.
 IMPORTED = ["pytest", "psycopg", "pymysql", "steelyard.tags.service"]
 
@@ -70,7 +73,7 @@ def soak(engine: sa.Engine, writers: int, seconds: float, seed: int) -> Figures:
     store.upgrade()
     for name in INSTANCES:
         store.register(Instance(name, name, "p", "u"))
-    Backends.register("everybodys", _everybodys, exposed=("submit", "job", "ended", "truth"))
+    Backends.register("everybodys", _everybodys, exposed=ASKED)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
     key = secrets.token_bytes()

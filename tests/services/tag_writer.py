@@ -64,6 +64,9 @@ class Everybodys:
     def horizon(self) -> int:
         return self._memory.horizon()
 
+    def tags(self, instances: Sequence[str]) -> dict[str, frozenset[str]]:
+        return dict(self._memory.tags(instances))
+
     def ended(self, most: int) -> list[Message]:
         """Does some jobs, and says of each that has ended how, once."""
         with self._lock:
@@ -110,7 +113,7 @@ class Distant(TagBackend):
         return int(self._there.horizon())
 
     def tags(self, instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
-        raise NotImplementedError
+        return dict(self._there.tags(list(instances)))
 
 
 def outcome(message: Message) -> Outcome:
