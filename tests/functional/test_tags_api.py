@@ -309,7 +309,7 @@ def test_an_error_of_ours_that_is_about_the_inside_is_one_too(
     troubled: Any, backend: Troubled, monkeypatch: Any
 ) -> None:
     _, ask = troubled
-    monkeypatch.setattr(TagStore, "state", property(_broken))
+    monkeypatch.setattr(TagStore, "tags", property(_broken))
     assert ask("GET", ALL).fault[0] == "computeFault"
 
 

@@ -37,14 +37,20 @@ def scripts() -> pathlib.Path:
     return pathlib.Path(os.environ.get(VARIABLE, _ROOT.parent / "shared" / "ganeti"))
 
 
-def why_unavailable() -> str | None:
-    """None if there can be a Ganeti here."""
-    if not (scripts() / "up").is_file():
-        return f"no scripts for a Ganeti in {scripts()} (set {VARIABLE})"
-    if os.geteuid() != 0:
-        return "a Ganeti in namespaces of its own needs root"
+def why_impossible() -> str | None:
+    """None if there can be a Ganeti on this machine."""
     if not pathlib.Path("/etc/debian_version").is_file():
         return "a Ganeti is installed from the packages of Debian"
+    namespaces = ["unshare", "--uts", "--mount", "--net", "true"]
+    if os.geteuid() != 0 or subprocess.run(namespaces, check=False).returncode != 0:
+        return "a Ganeti in namespaces of its own needs root"
+    return None
+
+
+def why_missing() -> str | None:
+    """None if it is known how to bring it up."""
+    if not (scripts() / "up").is_file():
+        return f"no scripts for a Ganeti in {scripts()} (set {VARIABLE})"
     return None
 
 
@@ -90,12 +96,16 @@ class Cluster:
 
 @contextlib.contextmanager
 def needed() -> Iterator[Cluster]:
-    """A cluster that runs; else the test is skipped, or fails where it must not be.
+    """A cluster that runs; where there can be none, the test is skipped.
 
+    Where there can be one and it is not known how, it fails where services are required.
     What runs already is used, and left running. There is one on a machine: who else runs these
     tests there has to wait.
     """
-    why = why_unavailable()
+    impossible = why_impossible()
+    if impossible:
+        pytest.skip(impossible)
+    why = why_missing()
     if why and os.environ.get(databases.REQUIRE) == "1":
         pytest.fail(f"{why}; {databases.REQUIRE} is set", pytrace=False)
     if why:
