@@ -357,7 +357,7 @@ def test_who_hangs_up_may_have_done_it() -> None:
         thread.start()
         client = TagsClient(f"http://127.0.0.1:{listener.getsockname()[1]}", "p", "u")
         with pytest.raises(
-            errors.OutcomeUnknown, match="has been asked and has not answered: .*list the tags"
+            errors.OutcomeUnknown, match=r"has been asked and has not answered: .*list the tags"
         ):
             client.add(SERVER, "x")
         with pytest.raises(errors.NoAccess):
