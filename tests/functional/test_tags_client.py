@@ -353,7 +353,7 @@ def test_who_hangs_up_may_have_done_it() -> None:
                 connection.recv(65536)
                 connection.close()
 
-        thread = threading.Thread(target=hang_up)
+        thread = threading.Thread(target=hang_up, daemon=True)
         thread.start()
         client = TagsClient(f"http://127.0.0.1:{listener.getsockname()[1]}", "p", "u")
         with pytest.raises(
