@@ -29,6 +29,9 @@ _PORT = 5080
 _PATIENCE = 60
 _CERTIFICATE = pathlib.Path("/var/lib/ganeti/rapi.pem")
 _LOCK = pathlib.Path(tempfile.gettempdir()) / "steelyard-ganeti-tests.lock"
+# Debian has Ganeti's commands where only the superuser's shell looks.
+_PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+_ENVIRONMENT = {**os.environ, "PATH": _PATH}
 _FORWARD = pathlib.Path(__file__).with_name("forward.py")
 
 
@@ -70,6 +73,7 @@ class Cluster:
             text=True,
             timeout=_PATIENCE,
             check=False,
+            env=_ENVIRONMENT,
         )
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout.strip()
