@@ -413,13 +413,17 @@ def check_jobs_are_forgotten(store: TagStore) -> None:
     service.delete(CALLER, "s1", "lost")
     service.add(CALLER, "s1", "under way")
     [*service.reconciliation().carried_out()]
+    service.create(CALLER, "new", ["red"], "s2")
+    assert store.last_job() > 0
     store.forget_jobs()
+    assert store.last_job() == 0
     kept = {(USER, "kept"): ACTIVE, (USER, "under way"): PENDADD}
     assert store.state("s1") == State(kept)
     anew = MemoryBackend()
     anew.adopt({"s1.example.org": [ours("kept")]})
     service = TagService(store, anew)
     [*service.reconciliation().carried_out()]
+    assert [each.id for each in store.instances()] == ["s1"]  # the other has never come to be
     assert service.tags(CALLER, "s1") == {"kept": ACTIVE}
     service.delete(CALLER, "s1", "kept")
     service.poll()

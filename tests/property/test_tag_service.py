@@ -242,6 +242,7 @@ class Store(TagStore):
         super().__init__(engine)
         self.watch: Callable[..., contextlib.AbstractContextManager[None]]
         self.adopted: Callable[[Sequence[Instance]], None]
+        self.settling = False
         self._faults = faults
 
     def register(self, instance: Instance, change: Change | None = None) -> None:
@@ -255,7 +256,7 @@ class Store(TagStore):
         being: Instance | None = None,
     ) -> Any:
         self._fail(UNDOING)
-        with self.watch(instance):
+        with self.watch(instance, by_a_call=not self.settling):
             return super().change(instance, decide, being)
 
     def change_named(self, name: str, decide: Callable[[State], Change]) -> bool:
@@ -293,7 +294,12 @@ class Service(TagService):
 
     def settle(self, outcome: Outcome, being: Instance | None = None) -> None:
         self.note(outcome)
-        super().settle(outcome, being)
+        assert isinstance(self.store, Store)
+        self.store.settling = True
+        try:
+            super().settle(outcome, being)
+        finally:
+            self.store.settling = False
 
 
 class Tags(RuleBasedStateMachine):
@@ -441,7 +447,7 @@ class Tags(RuleBasedStateMachine):
         server = HERE[1]
         self.store.forget(server.id)
         self.service.register(server)
-        self.begun_after[server.id] = self.backend.memory.horizon()
+        self.begun_after[server.id] = self.store.state(server.id).horizon
         self.latest = {where: each for where, each in self.latest.items() if where[0] != server.id}
         self.unknown |= {
             (server.id, (prefix, name)) for prefix in DEFAULT_PREFIXES for name in self.names

@@ -175,3 +175,11 @@ def test_what_is_under_way_is_marked_with_what_is_there_before_it() -> None:
     state = State({RED: PENDADD}, (operation(Kind.ADD, job=None),))
     assert planned(state, horizon=9).change.marked == {RED: Mark(9, there=False)}
     assert planned(state, "red", horizon=9).change.marked == {RED: Mark(9, there=True)}
+
+
+def test_a_backend_that_has_forgotten_jobs_takes_nothing_back() -> None:
+    state = State(horizon=9, marks={RED: Mark(8, there=False)})
+    change = planned(state, horizon=5).change
+    assert change.horizon is None
+    assert change.unmarked == {RED}
+    assert not change.applied(state).is_news(8, RED)

@@ -252,7 +252,9 @@ def test_no_older_failure_forgets_what_is_being_created(names: tuple[str, ...]) 
     state = begun(State(), operation(CREATE, *names))
     for kind in (ADD, CREATE):
         assert states.settling(state, failed(1, kind, *names)) == Change()
-    assert settled(state, told(2, CREATE, *names)).operations == ()
+    assert settled(state, told(2, CREATE, *names)) == state  # nor does an older success end it
+    numbered = begun(State(), operation(CREATE, *names, job=2))
+    assert settled(numbered, told(2, CREATE, *names)).operations == ()
 
 
 @pytest.mark.parametrize(
@@ -404,5 +406,9 @@ def test_the_creation_of_another_of_its_name_is_not_its_own() -> None:
     state = State(operations=(creation,), horizon=4)
     other = Outcome(4, "vm", Kind.CREATE, frozenset(), succeeded=True)
     assert states.settling(state, other) == Change()
-    own = dataclasses.replace(other, job=5)
-    assert states.settling(state, own).ended == {"c"}
+    later = dataclasses.replace(other, job=5)
+    assert states.settling(state, later) == Change()
+    numbered = State(operations=(dataclasses.replace(creation, job=5),), horizon=4)
+    assert states.settling(numbered, later).ended == {"c"}
+    failure = Outcome(5, "vm", Kind.ADD, frozenset(), succeeded=False)
+    assert not states.settling(numbered, failure).forgotten

@@ -174,13 +174,15 @@ class _Seen:
 
     def up_to_the_horizon(self, change: Change) -> Change:
         """Of all tags: one number says most of it, instead of marks."""
-        redundant = {key for key, mark in self.state.marks.items() if mark.job <= self.horizon}
+        # A backend may forget jobs, and then know of fewer that are over than it did before.
+        horizon = max(self.horizon, self.state.horizon)
+        redundant = {key for key, mark in self.state.marks.items() if mark.job <= horizon}
         redundant -= {*self.pending}
         return dataclasses.replace(
             change,
             marked=self._marked(self._known_otherwise().union(self.pending) - redundant),
             unmarked=frozenset(redundant),
-            horizon=None if self.horizon == self.state.horizon else self.horizon,
+            horizon=None if horizon == self.state.horizon else horizon,
         )
 
     def of(self, prefixes: Collection[str], touched: Collection[Key], change: Change) -> Change:

@@ -4,12 +4,11 @@ Each operation writes what it is about to do, then asks the backend, then writes
 the job. No lock is held while the backend is asked. What becomes of the job is told later.
 """
 
-import contextlib
 import dataclasses
 import functools
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from oslo_log import log as logging
 
@@ -26,6 +25,7 @@ from steelyard.tags.names import (
     Prefixes,
     check_name,
 )
+from steelyard.tags.plans import Action
 from steelyard.tags.reconciliation import Reconciliation, progress
 from steelyard.tags.states import Change, Instance, Kind, Operation, Outcome, Rules, State, Status
 from steelyard.tags.store import TagStore, check_instance
@@ -100,7 +100,7 @@ class TagService:
         if self.backend.tags([name]):
             raise errors.Conflict(f"the backend has an instance {name!r} already")
         begun = states.beginning(operation)
-        self.store.register(instance, dataclasses.replace(begun, horizon=self.backend.horizon()))
+        self.store.register(instance, dataclasses.replace(begun, horizon=self._begins_after()))
         try:
             self._submit(instance.name, operation)
         except errors.BackendRefused:
@@ -113,7 +113,14 @@ class TagService:
 
         What was done before is another one's that had the name, or shows by reconciliation.
         """
-        self.store.register(instance, Change(horizon=self.backend.horizon()))
+        self.store.register(instance, Change(horizon=self._begins_after()))
+
+    def _begins_after(self) -> int:
+        """The last job that can be about another instance of the same name.
+
+        A backend may have forgotten those that are long over.
+        """
+        return max(self.backend.horizon(), self.store.last_job())
 
     def tags(self, asking: Asking, server: str) -> dict[str, Status]:
         """The owner's tags on the server, with what is known of each."""
@@ -207,16 +214,17 @@ class TagService:
         plans = self.reconciliation().carried_out_for(servers)
         for plan in plans:
             for step in plan.steps:
-                LOG.info(
-                    "%(instance)r: %(tag)a of %(prefix)r: %(action)s, for %(why)s",
-                    {
-                        "instance": plan.instance.name,
-                        "tag": step.tag,
-                        "prefix": step.prefix,
-                        "action": step.action.value,
-                        "why": step.why,
-                    },
-                )
+                if step.action is not Action.LEFT:
+                    LOG.info(
+                        "%(instance)r: %(tag)a of %(prefix)r: %(action)s, for %(why)s",
+                        {
+                            "instance": plan.instance.name,
+                            "tag": step.tag,
+                            "prefix": step.prefix,
+                            "action": step.action.value,
+                            "why": step.why,
+                        },
+                    )
         return sum(len(plan.change.ended) for plan in plans)
 
     def _settle_what_may_be_over(self, instance: Instance) -> bool:
@@ -226,16 +234,20 @@ class TagService:
         """
         found = self.store.state(instance.id, being=instance).operations
         waited_for = [(instance, each) for each in found if each.kind is not Kind.ADD]
-        return self._settle_what_is_over(waited_for) > 0
+        try:
+            return self._settle_what_is_over(waited_for) > 0
+        except errors.SteelyardError as error:
+            LOG.warning("What has become of jobs cannot be asked: %s", error)
+        except Exception:  # a backend of somebody's can raise anything
+            LOG.exception("What has become of jobs cannot be asked")
+        return False
 
     def _settle_what_is_over(self, pending: Iterable[tuple[Instance, Operation]]) -> int:
         """Of what the backend knows nothing any more, it shows in what is there."""
-        with self._asking_backend():
-            over = self._over(pending)
-            for instance, outcome in over.outcomes:
-                self.settle(outcome, being=instance)
-            return len(over.outcomes) + self.settle_lost(over.lost)
-        return 0
+        over = self._over(pending)
+        for instance, outcome in over.outcomes:
+            self.settle(outcome, being=instance)
+        return len(over.outcomes) + self.settle_lost(over.lost)
 
     def _over(self, pending: Iterable[tuple[Instance, Operation]]) -> Over:
         under_way = list(pending)
@@ -248,16 +260,6 @@ class TagService:
             ),
             frozenset(i.id for i, each in under_way if found[each.id] is JobStatus.LOST),
         )
-
-    @contextlib.contextmanager
-    def _asking_backend(self) -> Iterator[None]:
-        """What fails in it is asked another time."""
-        try:
-            yield
-        except errors.SteelyardError as error:
-            LOG.warning("What has become of jobs cannot be asked: %s", error)
-        except Exception:  # a backend of somebody's can raise anything
-            LOG.exception("What has become of jobs cannot be asked")
 
     def _rules(self, asking: Asking) -> Rules:
         most = MOST if asking.owner is Owner.USER else None

@@ -242,15 +242,17 @@ def _is_end_of(outcome: Outcome, operation: Operation, state: State) -> bool:
     """Whether this is how the operation has ended: by the job, or by what it does if that is new.
 
     The outcome may come before anybody has written down the number of the job. But nothing is
-    undone for what may be an older job's failure: whether it is, shows with the number.
+    undone for what may be an older job's failure, and nothing is taken to be created for what may
+    be another one's creation: whether it is, shows with the number.
     """
+    if operation.kind is not outcome.kind:
+        return False
     if operation.job is not None:
         return operation.job == outcome.job
     return (
         outcome.succeeded
-        and operation.kind is outcome.kind
+        and operation.kind is not Kind.CREATE
         and operation.keys == outcome.keys
-        and outcome.job > state.horizon
         and all(state.is_news(outcome.job, key) for key in operation.keys)
     )
 

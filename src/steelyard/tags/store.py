@@ -199,13 +199,31 @@ class TagStore(Store):
         numbered = sa.update(operations).where(operations.c.id == operation).values(job=job)
         self.in_a_transaction(lambda connection: connection.execute(numbered))
 
+    def last_job(self) -> int:
+        """The greatest number of a job that is known; 0 if none is."""
+        greatest = [
+            sa.select(sa.func.max(column))
+            for column in (instances.c.horizon, operations.c.job, marks.c.job)
+        ]
+
+        def read(connection: sa.Connection) -> int:
+            return max(connection.execute(each).scalar() or 0 for each in greatest)
+
+        return self.reading(read)
+
     def forget_jobs(self) -> None:
-        """Forgets all jobs, and what has been seen of them; PENDADD tags are left to reconcile."""
+        """Forgets all jobs, and what has been seen of them.
+
+        What was under way is left to reconcile. So is whether an instance has been created: nobody
+        may keep one that never was.
+        """
 
         def work(connection: sa.Connection) -> None:
             changed = sa.update(instances)
             connection.execute(changed.values(horizon=0, generation=instances.c.generation + 1))
-            connection.execute(sa.delete(operations))
+            creation = operations.c.kind == Kind.CREATE.value
+            connection.execute(sa.delete(operations).where(~creation))
+            connection.execute(sa.update(operations).where(creation).values(job=None, begun=0.0))
             connection.execute(sa.delete(marks))
 
         self.in_a_transaction(work)
