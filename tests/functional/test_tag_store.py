@@ -91,6 +91,30 @@ def test_an_id_that_has_become_anothers_is_not_there(url: str) -> None:
     assert store.state("s1", being=theirs).tags == {}
 
 
+def test_one_outcome_that_cannot_be_settled_holds_up_no_others(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = TagStore(url)
+    store.upgrade()
+    service = TagService(store, MemoryBackend())
+    for server in ("s1", "s2"):
+        service.create(CALLER, f"vm-{server}", ["a"], server)
+    change = store.change
+
+    def changed(instance: str, *more: Any, **named: Any) -> Any:
+        if instance == "s1":
+            raise ServiceError("not now")
+        return change(instance, *more, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "change", changed)
+        with pytest.raises(ServiceError, match="not now"):
+            service.poll()
+    assert service.tags(CALLER, "s2") == {"a": ACTIVE}
+    assert service.poll() == 1
+    assert service.tags(CALLER, "s1") == {"a": ACTIVE}
+
+
 @pytest.mark.parametrize("error", [ServiceError("not now"), ZeroDivisionError("odd")])
 def test_a_backend_that_cannot_be_asked_about_jobs_is_asked_another_time(
     url: str, error: Exception

@@ -243,11 +243,21 @@ class TagService:
         return False
 
     def _settle_what_is_over(self, pending: Iterable[tuple[Instance, Operation]]) -> int:
-        """Of what the backend knows nothing any more, it shows in what is there."""
+        """Of what the backend knows nothing any more, it shows in what is there.
+
+        One that cannot be settled holds up no others, and is told of in the end.
+        """
         over = self._over(pending)
+        failures = []
         for instance, outcome in over.outcomes:
-            self.settle(outcome, being=instance)
-        return len(over.outcomes) + self.settle_lost(over.lost)
+            try:
+                self.settle(outcome, being=instance)
+            except errors.SteelyardError as error:
+                failures.append(error)
+        lost = self.settle_lost(over.lost)
+        if failures:
+            raise failures[0]
+        return len(over.outcomes) + lost
 
     def _over(self, pending: Iterable[tuple[Instance, Operation]]) -> Over:
         under_way = list(pending)
