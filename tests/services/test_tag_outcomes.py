@@ -284,8 +284,9 @@ def test_dead_letters_are_sent_again_as_the_guide_says(
         for body in (b"one", b"two"):
             broker.put_aside(connection.default_channel, body, f"{body!r} is none")
     code = doctest.script_from_examples(GUIDE.read_text())
-    code = code[code.index("import kombu\n") :].partition("with broker.connected")[0]
-    code = code.replace("steelyard.tags", broker.queue.name).replace("memory://", host)
+    begin, loop, _ = code[code.index("import kombu\n") :].split("with broker.connected", 2)
+    code = f"{begin}with broker.connected{loop}"
+    code = code.replace('"steelyard.tags', f'"{broker.queue.name}').replace("memory://", host)
     exec(compile(code, str(GUIDE), "exec"), {})
     assert capsys.readouterr().out == "b'one' is none\nb'two' is none\n"
     assert tag_brokers.put_aside(broker) == []
