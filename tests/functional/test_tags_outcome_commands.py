@@ -2,11 +2,9 @@
 
 import logging
 import os
-import shutil
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 import time
@@ -14,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import trustme
 from tag_brokers import until
 
 from steelyard import cli, errors
@@ -191,16 +190,11 @@ def test_they_run_until_they_are_told_to_end(
 
 @pytest.fixture
 def stranger(tmp_path: Any) -> Iterator[int]:
-    """The port of a server whose certificate nobody has signed but itself."""
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl that makes a certificate")
-    files = [str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")]
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
-    made += ["-keyout", files[0], "-out", files[1], "-subj", "/CN=localhost"]
-    made += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    subprocess.run(made, check=True, capture_output=True)
+    """The port of a server whose certificate is signed by somebody whom nobody here knows."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(files[1], files[0])
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
 
     def serve() -> None:
         while True:
@@ -240,7 +234,7 @@ def test_a_certificate_of_somebody_else_is_refused(
     stranger: int, tmp_path: Any, monkeypatch: Any
 ) -> None:
     """Though it is one that is trusted."""
-    monkeypatch.setitem(os.environ, "SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
+    monkeypatch.setitem(os.environ, "SSL_CERT_FILE", str(tmp_path / "authority.pem"))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: [(2, 1, 6, "", ("127.0.0.1", stranger))])
     with (
         pytest.raises(errors.NoAccess, match=r"not valid for 'mq\.example\.org'"),

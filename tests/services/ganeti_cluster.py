@@ -44,8 +44,7 @@ def why_impossible() -> str | None:
     """None if there can be a Ganeti on this machine."""
     if not pathlib.Path("/etc/debian_version").is_file():
         return "a Ganeti is installed from the packages of Debian"
-    namespaces = ["unshare", "--uts", "--mount", "--net", "true"]
-    if os.geteuid() != 0 or subprocess.run(namespaces, check=False).returncode != 0:
+    if os.geteuid() != 0:
         return "a Ganeti in namespaces of its own needs root"
     return None
 
