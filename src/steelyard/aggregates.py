@@ -185,10 +185,14 @@ class Judge:
 
     def examine(self, aggregates: Sequence[tuple[str, Metadata]]) -> Verdict:
         """The verdict on a host in these aggregates, each given by name and metadata."""
+        return next(self.rejections(aggregates), PASSED)
+
+    def rejections(self, aggregates: Sequence[tuple[str, Metadata]]) -> Iterator[Verdict]:
+        """Everything that keeps a host in these aggregates from passing."""
         named = sorted((name, sorted(texts(metadata).items())) for name, metadata in aggregates)
         said = [_Said(name, dict(items)) for name, items in named]
         bits = functools.reduce(operator.or_, (self.bits(each.metadata, each) for each in said), 0)
-        return PASSED if self.passes(bits) else next(self._rejections(bits, said))
+        return iter(()) if self.passes(bits) else self._rejections(bits, said)
 
     def _is_forced(self, metadata: Metadata, aggregate: object) -> bool:
         value = metadata[FORCE_KEY]

@@ -222,6 +222,7 @@ _scheduler_opts = [
     cfg.ListOpt(
         "enabled_filters",
         default=[
+            "InServiceFilter",
             "CapacityFilter",
             "TraitsFilter",
             "AggregateInstanceTypeFilter",

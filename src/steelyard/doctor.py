@@ -5,7 +5,6 @@ function from the configuration to findings.
 """
 
 import dataclasses
-import enum
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from oslo_config import cfg
 
 from steelyard import conf as options
 from steelyard import errors, plugins
+from steelyard.severity import Severity
 
 OURS = "steelyard.nova"
 OUR_FILTERS = f"{OURS}.all_filters"
@@ -46,14 +46,6 @@ _NOVA_OPTS = [
     cfg.ListOpt("weight_classes", default=[NOVAS_WEIGHERS]),
     *(cfg.FloatOpt(multiplier, default=1.0) for multiplier in SOFT_WEIGHERS.values()),
 ]
-
-
-class Severity(enum.StrEnum):
-    """How bad it is."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

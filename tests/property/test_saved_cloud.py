@@ -27,10 +27,22 @@ def clouds(draw: st.DrawFn) -> Cloud:
     def named(strategy: st.SearchStrategy[Any]) -> dict[str, Any]:
         return draw(st.dictionaries(names, strategy, max_size=3))
 
+    amounts = st.dictionaries(st.sampled_from(["vcpus", "ram_mb", "disk_gb"]), numbers)
+    ratios = st.dictionaries(st.sampled_from(["vcpus", "ram_mb", "disk_gb"]), st.floats(0, 1e9))
     hosts = {
         name: Host(name, *described)
         for name, described in named(
-            st.tuples(numbers, numbers, numbers, st.frozensets(texts, max_size=2), texts)
+            st.tuples(
+                numbers,
+                numbers,
+                numbers,
+                st.frozensets(texts, max_size=2),
+                texts,
+                amounts,
+                amounts,
+                ratios,
+                texts,
+            )
         ).items()
     }
     members = st.lists(st.sampled_from(sorted(hosts)), max_size=3) if hosts else st.just([])

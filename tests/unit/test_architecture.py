@@ -23,6 +23,7 @@ LAYERS = [
         "once",
         "schema_changes",
         "sessions",
+        "severity",
         "stores",
         "string_sets",
         "verdict",
@@ -32,7 +33,7 @@ LAYERS = [
     ["filters", "weighers"],
     ["consumers"],
     ["plugins", "scheduler", "tags"],
-    ["doctor"],
+    ["desk", "doctor"],
     ["cli", "nova"],
 ]
 ROOMS = {room for layer in LAYERS for room in layer}

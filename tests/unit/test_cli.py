@@ -85,7 +85,7 @@ def test_explain_shows_every_host(steelyard: Any, cloud: Any) -> None:
     chosen, rejected = json.loads(out)
     assert (chosen["Host"], chosen["Verdict"]) == ("h1", "chosen")
     assert (rejected["Host"], rejected["Verdict"], rejected["Weight"]) == ("h2", "rejected", None)
-    assert rejected["Why"]["passed"] == ["CapacityFilter", "TraitsFilter"]
+    assert rejected["Why"]["passed"] == ["InServiceFilter", "CapacityFilter", "TraitsFilter"]
     assert rejected["Why"]["rejected_by"] == "AggregateInstanceTypeFilter"
 
 
@@ -198,7 +198,7 @@ def test_a_configuration_file_that_is_not_there(steelyard: Any) -> None:
 def test_plugins_are_listed_with_their_place(steelyard: Any) -> None:
     _, out, _ = steelyard("plugins", "-f", "json")
     rows = {row["Name"]: row for row in json.loads(out)}
-    assert rows["CapacityFilter"]["Enabled"] == 1
+    assert rows["CapacityFilter"]["Enabled"] == 2
     assert rows["RAMWeigher"]["Kind"] == "weigher"
     assert rows["RAMWeigher"]["Distribution"].startswith("steelyard ")
 

@@ -114,6 +114,21 @@ def test_json_reads_alike(described: Any) -> None:
             "2: hosts.h1.traits:",
             "expected a list, got {}",
         ),
+        (
+            ("traits:", "allocation_ratios: {vcpus: inf}, traits:"),
+            "2: hosts.h1.allocation_ratios.vcpus:",
+            'expected a number from 0 on, got "inf"',
+        ),
+        (
+            ("traits:", "reserved: {vcpu: 1}, traits:"),
+            "2: hosts.h1.reserved.vcpu:",
+            "unknown key 'vcpu'; did you mean 'vcpus'?",
+        ),
+        (
+            ("traits:", "used: {vcpus: -1}, traits:"),
+            "2: hosts.h1.used.vcpus:",
+            "expected a whole number from 0",
+        ),
         (("[HW_CPU_X86_AVX2]", "[[]]"), "2: hosts.h1.traits.0:", "expected text, got []"),
         (("  h2: {", "  h1: {"), "3:", "'h1' is there twice"),
         (

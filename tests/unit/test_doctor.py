@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from steelyard import cli
-from steelyard.doctor import NovaConf, Severity, examine
+from steelyard.doctor import NovaConf, examine
+from steelyard.severity import Severity
 
 BOTH = (
     "available_filters = nova.scheduler.filters.all_filters\n"

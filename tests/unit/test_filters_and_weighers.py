@@ -7,8 +7,11 @@ from clouds import Aggregate
 from oslo_config import cfg
 
 from steelyard.filters.affinity import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
+from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
 from steelyard.filters.base import Filter
 from steelyard.filters.capacity import CapacityFilter
+from steelyard.filters.in_service import InServiceFilter
+from steelyard.filters.traits import TraitsFilter
 from steelyard.groups import Policy, ServerGroup
 from steelyard.scheduler import Flavor, HostState, Request
 from steelyard.verdict import PASSED, Verdict
@@ -49,6 +52,36 @@ def test_everything_follows_from_examine() -> None:
     assert not plugin.RUN_ON_REBUILD
 
 
+def test_what_has_one_verdict_has_one_reason() -> None:
+    plugin = OnlyExamine()
+    assert list(plugin.rejections(1, 1)) == []
+    assert [verdict.reason for verdict in plugin.rejections(1, 2)] == ["another"]
+
+
+def test_every_reason_of_every_filter() -> None:
+    conf = cfg.ConfigOpts()
+    host = state(vcpus_total=0, ram_mb_total=0, aggregates=[Aggregate({"ssd": "no", "gpu": "a"})])
+    demands = {"ssd": "yes", "gpu": "b", "trait:CUSTOM_A": "required", "trait:CUSTOM_B": "required"}
+    request = Request(Flavor("f", 1, 1, 1, demands))
+    for filter_, subjects in (
+        (CapacityFilter(conf), ["vCPUs", "MiB of RAM"]),
+        (TraitsFilter(conf), ["CUSTOM_A", "CUSTOM_B"]),
+        (AggregateInstanceTypeFilter(conf), ["'gpu'", "'ssd'"]),
+    ):
+        found = [verdict.reason for verdict in filter_.rejections(host, request)]
+        assert len(found) == len(subjects)
+        for reason, subject in zip(found, subjects, strict=True):
+            assert subject in reason
+        assert filter_.examine(host, request).reason == found[0]
+
+
+def test_only_hosts_in_service_are_kept() -> None:
+    filter_ = InServiceFilter()
+    assert filter_.examine(state(), Request(FLAVOR))
+    verdict = filter_.examine(state(out_of_service="disabled"), Request(FLAVOR))
+    assert verdict.reason == "the host is out of service: disabled"
+
+
 class Length(Weigher):
     minval = 2.0
     maxval = 4.0
@@ -72,6 +105,11 @@ def test_weights_are_clamped() -> None:
         ({"vcpus_used": 14}, [], ""),
         ({"vcpus_used": 15}, [], "vCPUs: flavor wants 2, the host has 1 of 16 left"),
         ({"vcpus_used": 3}, ["cpu_allocation_ratio = 1.0"], "the host has 1 of 4 left"),
+        ({"vcpus_used": 3, "cpu_allocation_ratio": 1.0}, [], "the host has 1 of 4 left"),
+        ({"cpu_allocation_ratio": 0.0}, [], "the host has 0 of 0 left"),
+        ({"vcpus_used": 6, "vcpus_reserved": 2}, [], ""),
+        ({"vcpus_used": 7, "vcpus_reserved": 2}, [], "the host has 1 of 8 left"),
+        ({"vcpus_reserved": 5}, [], "the host has 0 of 0 left"),
         (
             {"ram_mb_used": 3073},
             [],

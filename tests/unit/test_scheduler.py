@@ -171,6 +171,7 @@ def test_a_decision_explains_itself(conf: Any) -> None:
     (decision,) = scheduler.select(scheduler.request("nvme")).decisions
     chosen, other, rejected = decision.hosts
     filters = (
+        "InServiceFilter",
         "CapacityFilter",
         "TraitsFilter",
         "AggregateInstanceTypeFilter",
@@ -187,7 +188,7 @@ def test_a_decision_explains_itself(conf: Any) -> None:
         ("ServerGroupSoftAntiAffinityWeigher", 0.0, 0.0, 1000.0, 0.0),
     ]
     assert (other.weight, chosen.weight, rejected.weight) == (0.5, 1.0, None)
-    assert rejected.passed == ("CapacityFilter", "TraitsFilter")
+    assert rejected.passed == ("InServiceFilter", "CapacityFilter", "TraitsFilter")
     assert rejected.rejected_by == "AggregateInstanceTypeFilter"
     assert rejected.reason == "key 'ssd': flavor wants 'nvme', aggregate 'rack-b' offers 'sata'"
     assert decision.considered == 3

@@ -1,6 +1,7 @@
 """Cloud files as commands read and change them."""
 
 import argparse
+import importlib.resources
 import os
 import sys
 from typing import IO, Any, cast
@@ -12,6 +13,9 @@ from steelyard.cli import os_clouds
 from steelyard.cli.app import Action, App
 from steelyard.scheduler import Cloud, cloud_file
 from steelyard.scheduler.saved_cloud import SavedCloud
+
+USUAL_FILE = "cloud.yaml"
+"""What is read, and what an import writes, where no other name is given."""
 
 
 class OnCloudFile(Action):
@@ -27,6 +31,41 @@ class OnCloudFile(Action):
             "changed, - reads YAML from standard input",
         )
         return parser
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """The options that say which cloud a command looks at."""
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--cloud",
+        metavar="FILE",
+        help=f"the described cloud: JSON if the name ends in .json, else YAML; - reads YAML from "
+        f"standard input; {USUAL_FILE} unless given",
+    )
+    source.add_argument(
+        "--example", action="store_true", help="the cloud that comes with steelyard"
+    )
+
+
+def described(parsed_args: argparse.Namespace) -> Cloud:
+    """The cloud that a command is to look at."""
+    if parsed_args.example:
+        example = importlib.resources.files("steelyard.scheduler") / "example.yaml"
+        with importlib.resources.as_file(example) as path:
+            return Cloud.load(path)
+    return read(file_name(parsed_args))
+
+
+def file_name(parsed_args: argparse.Namespace) -> str:
+    """The file that describes the cloud which a command is to look at."""
+    if parsed_args.cloud is not None:
+        return str(parsed_args.cloud)
+    if not os.path.exists(USUAL_FILE):
+        raise errors.BadRequest(
+            f"there is no {USUAL_FILE} here: name a file with --cloud, make one with 'steelyard "
+            f"cloud import', or try the cloud that comes with steelyard with --example"
+        )
+    return USUAL_FILE
 
 
 def read(path: str) -> Cloud:

@@ -5,6 +5,7 @@ from typing import Any
 
 from steelyard import doctor, errors
 from steelyard.cli.app import Listing
+from steelyard.severity import Severity
 
 _FOUND = 1
 
@@ -30,7 +31,7 @@ class Doctor(Listing):
     def run(self, parsed_args: argparse.Namespace) -> int:
         self._findings: list[doctor.Finding] = []
         status = super().run(parsed_args)
-        grave = any(found.severity is not doctor.Severity.NOTE for found in self._findings)
+        grave = any(found.severity is not Severity.NOTE for found in self._findings)
         return status or (_FOUND if grave else 0)
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """What a command needs to know of a request: the cloud, the flavor, the group."""
 
 import argparse
-import importlib.resources
 
 from steelyard import errors
 from steelyard.cli import clouds
@@ -18,16 +17,7 @@ class RequestListing(Listing):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        source = parser.add_mutually_exclusive_group(required=True)
-        source.add_argument(
-            "--cloud",
-            metavar="FILE",
-            help="the described cloud: JSON if the name ends in .json, else YAML; - reads YAML "
-            "from standard input",
-        )
-        source.add_argument(
-            "--example", action="store_true", help="the cloud that comes with steelyard"
-        )
+        clouds.add_source(parser)
         parser.add_argument(
             "--flavor", metavar="NAME", help="what each server gets; needed with --cloud"
         )
@@ -49,8 +39,4 @@ class RequestListing(Listing):
         return scheduler.request(_EXAMPLE_FLAVOR, group)
 
     def cloud(self, parsed_args: argparse.Namespace) -> Cloud:
-        if parsed_args.example:
-            example = importlib.resources.files("steelyard.scheduler") / "example.yaml"
-            with importlib.resources.as_file(example) as path:
-                return Cloud.load(path)
-        return clouds.read(parsed_args.cloud)
+        return clouds.described(parsed_args)

@@ -16,7 +16,7 @@ from steelyard.aggregates import Content, Judge, content
 from steelyard.attributes import by_identity, read, read_all
 from steelyard.filters import base
 from steelyard.once import Once
-from steelyard.verdict import Verdict
+from steelyard.verdict import PASSED, Verdict
 
 LOG = logging.getLogger(__name__)
 
@@ -45,7 +45,10 @@ class AggregateInstanceTypeFilter(base.Filter):
         self._sweep_of = functools.lru_cache(maxsize=_FLAVORS_KEPT)(self._new_sweep)
 
     def examine(self, host: object, request: object) -> Verdict:
-        return self._sweep(request).judge.examine(
+        return next(self.rejections(host, request), PASSED)
+
+    def rejections(self, host: object, request: object) -> Iterator[Verdict]:
+        return self._sweep(request).judge.rejections(
             [
                 (str(read(aggregate, "name")), read(aggregate, "metadata") or {})
                 for aggregate in read(host, "aggregates") or ()

@@ -100,6 +100,12 @@ class Filter(abc.ABC):
     def host_passes(self, host: object, request: object) -> bool:
         return self.examine(host, request).passed
 
+    def rejections(self, host: object, request: object) -> Iterator[Verdict]:
+        """Everything for which the host is rejected; ``examine`` gives the first of it."""
+        verdict = self.examine(host, request)
+        if not verdict.passed:
+            yield verdict
+
     def filter_all(self, hosts: Iterable[HostT], request: object) -> Iterator[HostT]:
         """The hosts that pass, lazily and in their order."""
         return (host for host in hosts if self.host_passes(host, request))

@@ -25,19 +25,22 @@ class Capacity:
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         group = options.register(conf)
-        # The resource class; of a host, what it has and what of it is used; how far overcommitted.
+        # The resource class, what hosts call it, and how far it is overcommitted where a host does
+        # not say.
         self._resources = (
-            ("VCPU", "vcpus_total", "vcpus_used", group.cpu_allocation_ratio),
-            ("MEMORY_MB", "ram_mb_total", "ram_mb_used", group.ram_allocation_ratio),
-            ("DISK_GB", "disk_gb_total", "disk_gb_used", group.disk_allocation_ratio),
+            ("VCPU", "vcpus", "cpu_allocation_ratio", group.cpu_allocation_ratio),
+            ("MEMORY_MB", "ram_mb", "ram_allocation_ratio", group.ram_allocation_ratio),
+            ("DISK_GB", "disk_gb", "disk_allocation_ratio", group.disk_allocation_ratio),
         )
 
     def of(self, host: object) -> Iterator[tuple[str, Supply]]:
         """Each resource class with what the host has of it."""
-        for name, has, used, ratio in self._resources:
-            total = read(host, has) or 0
-            limit = total * ratio
-            yield name, Supply(total, limit, limit - (read(host, used) or 0))
+        for resource_class, name, own_ratio, usual_ratio in self._resources:
+            total = read(host, f"{name}_total") or 0
+            ratio = read(host, own_ratio)
+            free = total - (read(host, f"{name}_reserved") or 0)
+            limit = max(free, 0) * (usual_ratio if ratio is None else ratio)
+            yield resource_class, Supply(total, limit, limit - (read(host, f"{name}_used") or 0))
 
 
 # Of a resource class: what a flavor calls it, and what people do.
@@ -58,13 +61,15 @@ class CapacityFilter(base.Filter):
         self._capacity = Capacity(conf)
 
     def examine(self, host: object, request: object) -> Verdict:
+        return next(self.rejections(host, request), PASSED)
+
+    def rejections(self, host: object, request: object) -> Iterator[Verdict]:
         for name, wanted, supply in self._shortages(host, request):
-            return Verdict.rejected(
+            yield Verdict.rejected(
                 f"{name}: flavor wants {wanted}, "
                 f"the host has {max(supply.left, 0):.10g} of {supply.limit:.10g} left",
                 f"not enough {name}: flavor wants {wanted}",
             )
-        return PASSED
 
     def host_passes(self, host: object, request: object) -> bool:
         return not any(self._shortages(host, request))

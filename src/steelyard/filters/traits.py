@@ -30,14 +30,14 @@ class TraitsFilter(base.Filter):
         self._first_time = Once()
 
     def examine(self, host: object, request: object) -> Verdict:
-        flavor = read(request, "flavor")
+        return next(self.rejections(host, request), PASSED)
+
+    def rejections(self, host: object, request: object) -> Iterator[Verdict]:
         try:
-            query = flavor_traits(flavor)
+            query = flavor_traits(read(request, "flavor"))
         except errors.InvalidTrait as error:
-            return self._malformed(error)
-        for what in query.unmet(_traits(host)):
-            return Verdict.rejected(what)
-        return PASSED
+            return iter((self._malformed(error),))
+        return map(Verdict.rejected, query.unmet(_traits(host)))
 
     def filter_all(self, hosts: Iterable[base.HostT], request: object) -> Iterator[base.HostT]:
         """The hosts that pass, in their order; the flavor is read once."""

@@ -29,6 +29,14 @@ class Host:
     traits: frozenset[str] = frozenset()
     uuid: str = ""
     """The one that its resource provider has; empty, one that follows from the name."""
+    reserved: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """What no server may use of ``vcpus``, ``ram_mb`` and ``disk_gb``."""
+    used: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """What is used of them by what is not among the servers of the cloud."""
+    allocation_ratios: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """How far they are overcommitted, where this is not as the options say."""
+    out_of_service: str = ""
+    """Why no server may be placed here; empty for a host that is in service."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

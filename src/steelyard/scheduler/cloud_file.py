@@ -8,12 +8,13 @@ import contextlib
 import json
 import os
 import uuid
-from collections.abc import Collection, Iterator, Mapping
-from typing import IO, Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import IO, Any, TypeVar
 
 from steelyard import errors
 from steelyard.groups import Policy, ServerGroup, parse_rules
 from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server
+from steelyard.string_sets import finite_number
 
 # What is described without a UUID gets one that follows from its name.
 _NAMESPACE = uuid.UUID("5d9e5d2f-93b5-4c1b-9c4f-0b8a7c3c1a51")
@@ -27,6 +28,7 @@ _GREATEST = 10**15 - 1
 _RESOURCES = ("vcpus", "ram_mb", "disk_gb")
 
 Path = tuple[str, ...]
+ValueT = TypeVar("ValueT")
 
 
 def load(path: str | os.PathLike[str]) -> Cloud:
@@ -235,13 +237,26 @@ def _resources(fields: Mapping[str, Any], path: Path) -> tuple[int, int, int]:
 
 
 def _host(name: str, value: Any, path: Path) -> Host:
-    fields = _fields(value, path, required=_RESOURCES, optional=("traits", "uuid"))
+    optional = ("traits", "uuid", "reserved", "used", "allocation_ratios", "out_of_service")
+    fields = _fields(value, path, required=_RESOURCES, optional=optional)
     return Host(
         name,
         *_resources(fields, path),
-        frozenset(_texts(fields.get("traits", []), (*path, "traits"))),
-        _text(fields.get("uuid", ""), (*path, "uuid")),
+        traits=frozenset(_texts(fields.get("traits", []), (*path, "traits"))),
+        uuid=_text(fields.get("uuid", ""), (*path, "uuid")),
+        reserved=_by_resource(fields, path, "reserved", _number),
+        used=_by_resource(fields, path, "used", _number),
+        allocation_ratios=_by_resource(fields, path, "allocation_ratios", _ratio),
+        out_of_service=_text(fields.get("out_of_service", ""), (*path, "out_of_service")),
     )
+
+
+def _by_resource(
+    fields: Mapping[str, Any], path: Path, field: str, parse: Callable[[Any, Path], ValueT]
+) -> dict[str, ValueT]:
+    """What the field says of some of the resources."""
+    said = _fields(fields.get(field, {}), (*path, field), optional=_RESOURCES)
+    return {name: parse(value, (*path, field, name)) for name, value in said.items()}
 
 
 def _aggregate(name: str, value: Any, path: Path, hosts: Mapping[str, Host]) -> Aggregate:
@@ -352,6 +367,13 @@ def _number(value: Any, path: Path, least: int = 0) -> int:
     raise _Mistake(
         f"expected a whole number from {least} to {_GREATEST}, got {_shown(value)}", path
     )
+
+
+def _ratio(value: Any, path: Path) -> float:
+    ratio = finite_number(value) if isinstance(value, str) else None
+    if ratio is None or ratio < 0:
+        raise _Mistake(f"expected a number from 0 on, got {_shown(value)}", path)
+    return ratio
 
 
 def _text(value: Any, path: Path) -> str:

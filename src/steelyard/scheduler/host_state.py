@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from steelyard.groups import ServerGroup
-from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Server
+from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -23,6 +23,13 @@ class HostState:
     vcpus_used: int = 0
     ram_mb_used: int = 0
     disk_gb_used: int = 0
+    vcpus_reserved: int = 0
+    ram_mb_reserved: int = 0
+    disk_gb_reserved: int = 0
+    cpu_allocation_ratio: float | None = None
+    ram_allocation_ratio: float | None = None
+    disk_allocation_ratio: float | None = None
+    out_of_service: str = ""
 
     @property
     def nodename(self) -> str:
@@ -30,7 +37,7 @@ class HostState:
 
     @property
     def free_ram_mb(self) -> int:
-        return self.ram_mb_total - self.ram_mb_used
+        return self.ram_mb_total - self.ram_mb_reserved - self.ram_mb_used
 
     def with_servers(self, *servers: Server) -> "HostState":
         """This state once the servers run here."""
@@ -66,15 +73,30 @@ def host_states(cloud: Cloud) -> list[HostState]:
         servers.setdefault(server.host, []).append(server)
     states = []
     for host in cloud.hosts.values():
-        state = HostState(
-            host.name,
-            aggregates[host.name],
-            {},
-            host.traits,
-            host.vcpus,
-            host.ram_mb,
-            host.disk_gb,
-        )
+        state = _without_servers(host, aggregates[host.name])
         here = servers.get(host.name)
         states.append(state.with_servers(*here) if here else state)
     return states
+
+
+def _without_servers(host: Host, aggregates: list[Aggregate]) -> HostState:
+    used, reserved, ratios = host.used, host.reserved, host.allocation_ratios
+    return HostState(
+        host.name,
+        aggregates,
+        {},
+        host.traits,
+        host.vcpus,
+        host.ram_mb,
+        host.disk_gb,
+        used.get("vcpus", 0),
+        used.get("ram_mb", 0),
+        used.get("disk_gb", 0),
+        reserved.get("vcpus", 0),
+        reserved.get("ram_mb", 0),
+        reserved.get("disk_gb", 0),
+        ratios.get("vcpus"),
+        ratios.get("ram_mb"),
+        ratios.get("disk_gb"),
+        host.out_of_service,
+    )

@@ -113,7 +113,17 @@ def describe(cloud: Cloud) -> dict[str, Any]:
 
 def _host(host: Host) -> dict[str, Any]:
     resources = {"vcpus": host.vcpus, "ram_mb": host.ram_mb, "disk_gb": host.disk_gb}
-    return {**resources, **_given(traits=sorted(host.traits), uuid=host.uuid)}
+    return {
+        **resources,
+        **_given(
+            traits=sorted(host.traits),
+            uuid=host.uuid,
+            reserved=dict(host.reserved),
+            used=dict(host.used),
+            allocation_ratios=dict(host.allocation_ratios),
+            out_of_service=host.out_of_service,
+        ),
+    }
 
 
 def _aggregate(aggregate: Aggregate) -> dict[str, Any]:
