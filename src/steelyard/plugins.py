@@ -1,9 +1,10 @@
 """Plugins by name, from the entry points of whatever distributions are installed."""
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -89,6 +90,19 @@ def load(group: str, names: Sequence[str], conf: cfg.ConfigOpts | None) -> dict[
         except Exception as error:  # a plugin's constructor can raise anything
             raise _broken(group, name, installed(group), error) from error
     return plugins
+
+
+@contextlib.contextmanager
+def blamed(kind: str, name: str) -> Iterator[None]:
+    """Says whose fault it is when a plugin fails."""
+    try:
+        yield
+    except errors.SteelyardError:
+        raise  # it says what is wrong itself
+    except Exception as error:  # a plugin can raise anything
+        raise errors.PluginError(
+            f"the {kind} {name!r} has failed: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _kind(group: str) -> str:

@@ -20,6 +20,22 @@ class Supply(NamedTuple):
     left: float
 
 
+# Of a resource class: what a flavor calls it, and what people do.
+_WANTED = {
+    "VCPU": ("vcpus", "vCPUs"),
+    "MEMORY_MB": ("memory_mb", "MiB of RAM"),
+    "DISK_GB": ("root_gb", "GiB of disk"),
+}
+
+
+class Shortage(NamedTuple):
+    """A resource of which a host has less left than a flavor wants."""
+
+    name: str
+    wanted: int
+    supply: Supply
+
+
 class Capacity:
     """What hosts have left of each resource class, after overcommitment."""
 
@@ -42,13 +58,13 @@ class Capacity:
             limit = max(free, 0) * (usual_ratio if ratio is None else ratio)
             yield resource_class, Supply(total, limit, limit - (read(host, f"{name}_used") or 0))
 
-
-# Of a resource class: what a flavor calls it, and what people do.
-_WANTED = {
-    "VCPU": ("vcpus", "vCPUs"),
-    "MEMORY_MB": ("memory_mb", "MiB of RAM"),
-    "DISK_GB": ("root_gb", "GiB of disk"),
-}
+    def shortages(self, host: object, flavor: object) -> Iterator[Shortage]:
+        """What the host has too little of for one more server of the flavor."""
+        for resource_class, supply in self.of(host):
+            asked, name = _WANTED[resource_class]
+            wanted = read(flavor, asked) or 0
+            if wanted > supply.left:
+                yield Shortage(name, wanted, supply)
 
 
 class CapacityFilter(base.Filter):
@@ -64,7 +80,7 @@ class CapacityFilter(base.Filter):
         return next(self.rejections(host, request), PASSED)
 
     def rejections(self, host: object, request: object) -> Iterator[Verdict]:
-        for name, wanted, supply in self._shortages(host, request):
+        for name, wanted, supply in self._capacity.shortages(host, read(request, "flavor")):
             yield Verdict.rejected(
                 f"{name}: flavor wants {wanted}, "
                 f"the host has {max(supply.left, 0):.10g} of {supply.limit:.10g} left",
@@ -72,13 +88,4 @@ class CapacityFilter(base.Filter):
             )
 
     def host_passes(self, host: object, request: object) -> bool:
-        return not any(self._shortages(host, request))
-
-    def _shortages(self, host: object, request: object) -> Iterator[tuple[str, int, Supply]]:
-        """Of what there is too little: its name, what is wanted, and what there is."""
-        flavor = read(request, "flavor")
-        for resource_class, supply in self._capacity.of(host):
-            asked, name = _WANTED[resource_class]
-            wanted = read(flavor, asked) or 0
-            if wanted > supply.left:
-                yield name, wanted, supply
+        return not any(self._capacity.shortages(host, read(request, "flavor")))

@@ -33,25 +33,46 @@ ValueT = TypeVar("ValueT")
 
 def load(path: str | os.PathLike[str]) -> Cloud:
     """The cloud described in the file."""
+    return _load(path, read)
+
+
+def load_content(path: str | os.PathLike[str]) -> Any:
+    """What a file says that is written as cloud files are: mappings and lists of texts."""
+    return _load(path, _content)
+
+
+def _load(path: str | os.PathLike[str], parse: Callable[[IO[str], str], ValueT]) -> ValueT:
     try:
         with open(path, encoding="utf-8") as file:
-            return read(file, os.fspath(path))
+            return parse(file, os.fspath(path))
     except OSError as error:
         raise errors.InvalidCloud(f"{os.fspath(path)}: {error.strerror}") from error
 
 
 def read(file: IO[str], name: str) -> Cloud:
     """The cloud described in the open file; ``name`` is what errors call it."""
+    content = _content(file, name)
+    with _placing_mistakes(file, name):
+        return _cloud(content)
+
+
+def _content(file: IO[str], name: str) -> Any:
+    with _placing_mistakes(file, name):
+        return _parse_json(file) if name.lower().endswith(".json") else _parse_yaml(file)
+
+
+@contextlib.contextmanager
+def _placing_mistakes(file: IO[str], name: str) -> Iterator[None]:
+    """Says where in the file something is wrong."""
     try:
-        parse = _parse_json if name.lower().endswith(".json") else _parse_yaml
-        return _cloud(parse(file))
+        yield
     except _Mistake as mistake:
         line = _line(file, mistake.path) if mistake.line is None else mistake.line
         place = f"{name}:{line}" if line else name
         where = f" {'.'.join(mistake.path)}:" if mistake.path else ""
         raise errors.InvalidCloud(f"{place}:{where} {mistake}") from mistake
     except RecursionError as error:
-        raise errors.InvalidCloud(f"{name}: is nested too deeply to be a cloud") from error
+        raise errors.InvalidCloud(f"{name}: is nested too deeply") from error
     except UnicodeDecodeError as error:
         raise errors.InvalidCloud(f"{name}: is not UTF-8 text: {error}") from error
 
@@ -142,8 +163,6 @@ def _parse_yaml(file: IO[str]) -> Any:
         raise _Mistake(f"is not YAML: {error.problem}{hint}", line=line) from error
     except yaml.YAMLError as error:
         raise _Mistake(f"is not YAML: {' '.join(str(error).split())}") from error
-    if data is None:
-        raise _Mistake("the file is empty; it has at least a mapping 'hosts'")
     return data
 
 
@@ -199,6 +218,8 @@ def _loader(yaml: Any) -> type[Any]:
 
 
 def _cloud(data: Any) -> Cloud:
+    if data is None:
+        raise _Mistake("the file is empty; it has at least a mapping 'hosts'")
     sections = _fields(
         data,
         (),

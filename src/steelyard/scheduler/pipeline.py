@@ -1,7 +1,6 @@
 """The embedded filter scheduler: filter, weigh, pick, once for each server."""
 
 import collections
-import contextlib
 import dataclasses
 import itertools
 import math
@@ -93,7 +92,7 @@ class FilterScheduler:
     def query(self, flavor: str) -> Any:
         """The request that asks Placement for hosts for a server of the named flavor."""
         asked = self.cloud.flavor(flavor)
-        with _named("query builder", self._query_builder.__name__):
+        with plugins.blamed("query builder", self._query_builder.__name__):
             return self._query_builder.from_flavor(asked)
 
     def resources(self, flavor: str) -> dict[str, int]:
@@ -124,7 +123,7 @@ class FilterScheduler:
         decisions: list[Decision] = []
         for index, name in enumerate(self._new_names(request.flavor.name, count)):
             request = dataclasses.replace(request, instance_uuid=self._new_uuid())
-            filters = self.filters if index == 0 else self._filters_of_each_server
+            filters = self.filters if index == 0 else self.filters_of_each_server
             hosts = self._filter(hosts, request, filters, rejected)
             decision = self._decide(name, self.filters, hosts, rejected, request)
             decisions.append(decision)
@@ -201,7 +200,7 @@ class FilterScheduler:
         return Selection(self.cloud, (decision,))
 
     @property
-    def _filters_of_each_server(self) -> dict[str, Filter]:
+    def filters_of_each_server(self) -> dict[str, Filter]:
         """The filters that are asked again for each further server of a request."""
         return {
             name: each
@@ -218,7 +217,7 @@ class FilterScheduler:
     ) -> list[HostState]:
         """The hosts that pass; what the others fell to is appended to ``rejected``."""
         for name, filter_ in filters.items():
-            with _named("filter", name):
+            with plugins.blamed("filter", name):
                 passed = list(filter_.filter_all(hosts, request))
             if len(passed) < len(hosts):
                 kept = set(passed)
@@ -255,7 +254,7 @@ class FilterScheduler:
         plain = [Weighed(state) for state in hosts]
         columns = []
         for name, weigher in self.weighers.items():
-            with _named("weigher", name):
+            with plugins.blamed("weigher", name):
                 raw = weigher.weigh_objects(plain, request)
                 normalised = normalise(raw, weigher.minval, weigher.maxval)
                 multipliers = [weigher.weight_multiplier(state) for state in hosts]
@@ -289,19 +288,6 @@ def normalise(
     if low == high:
         return [0.0] * len(weights)
     return [(weight - low) / (high - low) for weight in weights]
-
-
-@contextlib.contextmanager
-def _named(kind: str, name: str) -> Iterator[None]:
-    """Says whose fault it is when a plugin fails."""
-    try:
-        yield
-    except errors.SteelyardError:
-        raise  # it says what is wrong itself
-    except Exception as error:  # a plugin can raise anything
-        raise errors.PluginError(
-            f"the {kind} {name!r} has failed: {type(error).__name__}: {error}"
-        ) from error
 
 
 def _with_member(request: Request, server: Server) -> Request:
