@@ -63,7 +63,7 @@ class Capacity:
         for resource_class, supply in self.of(host):
             asked, name = _WANTED[resource_class]
             wanted = read(flavor, asked) or 0
-            if wanted > supply.left:
+            if wanted > max(supply.left, 0):
                 yield Shortage(name, wanted, supply)
 
 
