@@ -74,7 +74,9 @@ class Fault(enum.Enum):
     REFUSED = enum.auto()
     REFUSED_AND_NOT_UNDONE = enum.auto()
     REFUSED_AND_CRASHED = enum.auto()
+    CRASH_ONCE_UNDONE = enum.auto()
     UNKNOWN = enum.auto()
+    UNKNOWN_AND_CRASHED = enum.auto()
     UNKNOWN_THOUGH_DONE = enum.auto()
     BROKEN_THOUGH_DONE = enum.auto()
     CRASH_BEFORE = enum.auto()
@@ -89,6 +91,8 @@ class Fault(enum.Enum):
 STOPPED = {
     Fault.REFUSED_AND_NOT_UNDONE,
     Fault.REFUSED_AND_CRASHED,
+    Fault.CRASH_ONCE_UNDONE,
+    Fault.UNKNOWN_AND_CRASHED,
     Fault.CRASH_BEFORE,
     Fault.CRASH_AFTER,
     Fault.CRASH_ONCE_RECORDED,
@@ -104,7 +108,9 @@ BEFORE: Mapping[Fault | None, BaseException] = {
     Fault.REFUSED: errors.BackendRefused("no"),
     Fault.REFUSED_AND_NOT_UNDONE: errors.BackendRefused("no"),
     Fault.REFUSED_AND_CRASHED: errors.BackendRefused("no"),
+    Fault.CRASH_ONCE_UNDONE: errors.BackendRefused("no"),
     Fault.UNKNOWN: errors.OutcomeUnknown("no answer"),
+    Fault.UNKNOWN_AND_CRASHED: errors.OutcomeUnknown("no answer"),
     Fault.CRASH_BEFORE: Crash(),
 }
 AFTER: Mapping[Fault | None, BaseException] = {
@@ -115,7 +121,10 @@ AFTER: Mapping[Fault | None, BaseException] = {
 UNDOING: Mapping[Fault | None, BaseException] = {
     Fault.REFUSED_AND_NOT_UNDONE: errors.ServiceError("the database has gone"),
     Fault.REFUSED_AND_CRASHED: Crash(),
+    Fault.UNKNOWN_AND_CRASHED: Crash(),
 }
+# With one that is undone; others behind it are not.
+UNDONE: Mapping[Fault | None, BaseException] = {Fault.CRASH_ONCE_UNDONE: Crash()}
 between = [Fault.OTHERS_BEFORE, Fault.TOLD_BEFORE_RECORDED]
 faults = st.one_of(
     st.just([]),
@@ -257,7 +266,9 @@ class Store(TagStore):
     ) -> Any:
         self._fail(UNDOING)
         with self.watch(instance, by_a_call=not self.settling):
-            return super().change(instance, decide, being)
+            answer = super().change(instance, decide, being)
+        self._fail(UNDONE)
+        return answer
 
     def change_named(self, name: str, decide: Callable[[State], Change]) -> bool:
         with self.watch(name.removeprefix("vm-"), by_a_call=False):
