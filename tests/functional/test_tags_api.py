@@ -735,7 +735,10 @@ def test_a_body_without_an_end_is_not_waited_for(ask: Client) -> None:
     """No length, and a server that does not say that it knows where the body ends."""
     kind = [("Content-Type", "application/json")]
     said: dict[str, Any] = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""}
-    assert ask("PUT", ALL, headers=kind, body=b'{"tags": []}', **said).status == 400
+    answer = ask("PUT", ALL, headers=kind, body=b'{"tags": []}', **said)
+    assert answer.status == 400
+    assert "send it with a Content-Length" in answer.fault[1]
+    assert "the body is no JSON" in ask("PUT", ALL, headers=kind, CONTENT_LENGTH="").fault[1]
 
 
 def test_tags_are_added_whatever_the_body_is(ask: Client) -> None:
@@ -819,8 +822,25 @@ def test_what_is_asked_after_a_question_mark_does_not_matter(ask: Client) -> Non
 def test_the_description_is_valid(ask: Client) -> None:
     said = ask("GET", "/openapi.json").json
     openapi_spec_validator.validate(said)
-    assert said == json.loads(json.dumps(openapi.description()))
+    assert said == json.loads(json.dumps(openapi.description(Trust.parse([PROXY]))))
     assert said["components"]["schemas"]["Tags"] == json.loads(json.dumps(schemas.tags(Owner.USER)))
+
+
+@pytest.mark.parametrize(
+    ("proxies", "keys"),
+    [([], {"X-Auth-Token"}), ([PROXY], {"X-Project-Id", "X-User-Id"})],
+    ids=["by a token", "by a proxy"],
+)
+def test_the_description_says_how_one_is_known(
+    service: TagService, proxies: list[str], keys: set[str]
+) -> None:
+    conf = tag_apis.configuration(trusted_proxies=proxies, system_proxies=[])
+    said = Client(api.make_application(service, conf))("GET", "/openapi.json").json
+    openapi_spec_validator.validate(said)
+    (together,) = said["security"]
+    schemes = said["components"]["securitySchemes"]
+    assert together.keys() == schemes.keys()
+    assert {each["name"] for each in schemes.values()} == keys
 
 
 def test_the_log_has_neither_raw_names_nor_credentials(

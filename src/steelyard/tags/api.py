@@ -65,7 +65,7 @@ def make_application(service: TagService, conf: cfg.ConfigOpts | None = None) ->
     app.add_route("/servers", _Servers(*given))
     app.add_route("/servers/{server}/tags", _Tags(*given))
     app.add_route("/servers/{server}/tags/{tag:path}", _Tag(*given))
-    app.add_route("/openapi.json", _Description())
+    app.add_route("/openapi.json", _Description(trust))
     app.set_error_serializer(_tell_of_http)
     app.add_error_handler(Exception, _tell_nothing)
     app.add_error_handler(errors.SteelyardError, _tell)
@@ -183,12 +183,17 @@ class _Bodies:
 
     def _bytes(self, req: falcon.Request) -> bytes:
         length, rest = req.content_length, req.env["wsgi.input"]
-        if length is None:
-            # In chunks; or none, where the server does not say that it tells where they end.
-            ends = req.env.get("wsgi.input_terminated")
-            data: bytes = rest.read(self._most + 1) if ends else b""
+        if length is not None:
+            data: bytes = rest.read(length)
+        elif req.env.get("wsgi.input_terminated"):
+            data = rest.read(self._most + 1)
+        elif req.get_header("Transfer-Encoding"):
+            raise errors.BadRequest(
+                "the body comes in chunks, and the server does not tell where they end: send it "
+                "with a Content-Length"
+            )
         else:
-            data = rest.read(length)
+            data = b""
         if len(data) > self._most:
             raise _too_large(self._most)
         return data
@@ -303,8 +308,8 @@ class _Tag(_Resource):
 class _Description:
     """What there is to ask for; anybody may know."""
 
-    def __init__(self) -> None:
-        self._data = _json(openapi.description())
+    def __init__(self, trust: Trust) -> None:
+        self._data = _json(openapi.description(trust))
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         resp.data = self._data

@@ -34,8 +34,9 @@ _JSON = "application/json"
 _SERVER = "/servers/{server}/tags"
 
 
-def description() -> dict[str, Any]:
-    """All of it, ready to be written as JSON."""
+def description(trust: callers.Trust) -> dict[str, Any]:
+    """All of it, for a service that trusts these, ready to be written as JSON."""
+    keys = _keys(trust)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -58,13 +59,9 @@ def description() -> dict[str, Any]:
                 "ServerAnswer": schemas.SERVER_ANSWER,
                 **{name: schemas.fault(status) for status, name in schemas.FAULTS.items()},
             },
-            "securitySchemes": {
-                "token": _key("X-Auth-Token", "Where keystonemiddleware stands in front."),
-                "project": _key(callers.PROJECT, "Where a trusted proxy stands in front."),
-                "user": _key(callers.USER, "The same."),
-            },
+            "securitySchemes": keys,
         },
-        "security": [{"token": []}, {"project": [], "user": []}],
+        "security": [{name: [] for name in keys}],
     }
 
 
@@ -163,6 +160,16 @@ def _content(name: str) -> dict[str, Any]:
 
 def _in_path(name: str, schema: schemas.Schema) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _keys(trust: callers.Trust) -> dict[str, Any]:
+    """What says who is calling, all of it together."""
+    if not trust.proxies:
+        return {"token": _key("X-Auth-Token", "What keystonemiddleware takes, in front.")}
+    return {
+        "project": _key(callers.PROJECT, "What a trusted proxy says, in front."),
+        "user": _key(callers.USER, "The same."),
+    }
 
 
 def _key(header: str, about: str) -> dict[str, Any]:
