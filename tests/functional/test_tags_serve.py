@@ -1,4 +1,4 @@
-"""The HTTP API of instance tags behind a real server: the command, and waitress by itself."""
+"""The HTTP API of instance tags behind a real server: the command, and others as in the guide."""
 
 import contextlib
 import dataclasses
@@ -6,11 +6,13 @@ import http.client
 import json
 import logging
 import os
+import pathlib
 import re
 import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -21,7 +23,9 @@ import sqlalchemy as sa
 
 from steelyard import cli
 from steelyard.tags import TagStore
+from steelyard.tags.states import Instance
 
+GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guides" / "instance-tags.rst"
 COMMAND = [sys.executable, "-c", "from steelyard import cli; raise SystemExit(cli.main())"]
 P = {"X-Project-Id": "p", "X-User-Id": "u"}
 ALL = "/servers/s/tags"
@@ -264,6 +268,23 @@ def test_many_ask_at_once(served: Served) -> None:
     assert len(served.connect()("GET", ALL)[1]["tags"]) == 48
 
 
+def test_schemathesis_finds_nothing(served: Served, tmp_path: Any) -> None:
+    """But for names that become too long, which no schema can say: the check for these is out."""
+    description = f"http://127.0.0.1:{served.port}/openapi.json"
+    who = [part for name, value in P.items() for part in ("--header", f"{name}: {value}")]
+    how = ["--exclude-checks", "positive_data_acceptance", "--max-examples", "20", "--seed", "1"]
+    command = pathlib.Path(sys.executable).with_name("schemathesis")
+    done = subprocess.run(
+        [command, "run", description, *who, *how],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "Tested: 7" in done.stdout
+
+
 def test_it_goes_on_when_the_database_is_in_trouble(url: str, tmp_path: Any) -> None:
     file = option_file(tmp_path, connection=url, poll_interval=0.1)
     engine = sa.create_engine(url)
@@ -424,3 +445,86 @@ def test_who_embeds_it_has_read_the_configuration(url: str, tmp_path: Any) -> No
     file = option_file(tmp_path, connection=url, trusted_proxies="127.0.0.1")
     said = subprocess.check_output([sys.executable, "-c", EMBEDDED, file], text=True)
     assert said == "[404, 404]\n"
+
+
+@pytest.fixture
+def home(url: str, tmp_path: Any) -> str:
+    """A directory where oslo.config finds a configuration, with two servers in its database."""
+    for server, project in {"s": "p", "other": "q"}.items():
+        TagStore(url).register(Instance(server, f"vm-{server}", project, "u"))
+    (tmp_path / ".steelyard").mkdir()
+    path = tmp_path / ".steelyard" / "steelyard.conf"
+    os.rename(option_file(tmp_path, connection=url, trusted_proxies="127.0.0.1"), path)
+    with path.open("a") as file:
+        file.write("[keystone_authtoken]\nwww_authenticate_uri = http://keystone.invalid\n")
+    return str(tmp_path)
+
+
+def under_gunicorn(home: str, workers: int) -> contextlib.AbstractContextManager[Served]:
+    (line,) = re.findall(r"^   gunicorn --workers 4 --bind 10.1.0.9:8780 (\S+)$", *_guide())
+    program = pathlib.Path(sys.executable).with_name("gunicorn")
+    command = f"exec {program} --workers {workers} --bind 127.0.0.1:0 {line} 2>&1"
+    return running(["sh", "-c", command], "Listening at", HOME=home)
+
+
+def _guide() -> tuple[str, re.RegexFlag]:
+    return GUIDE.read_text(), re.MULTILINE
+
+
+def test_the_workers_of_gunicorn_answer_alike(home: str) -> None:
+    with under_gunicorn(home, workers=4) as served:
+        for _ in range(20):
+            ask = served.connect()
+            assert ask("GET", ALL) == (200, {"tags": [], "statuses": {}})
+            assert ask("GET", ALL, headers={})[0] == 401
+            assert ask("GET", ALL, headers={"X_Project_Id": "p", "X-User-Id": "u"})[0] == 401
+            assert ask("GET", "/servers/other/tags")[0] == 404
+            assert ask("PUT", ALL + "/a%2Fb")[0] == 400
+            assert ask("PUT", ALL, b" " * 65537)[0] == 413
+            assert ask("PUT", ALL, iter([b" " * 65537]))[0] == 413
+
+
+def test_a_worker_of_gunicorn_looks_after_a_backend_in_memory(home: str) -> None:
+    with under_gunicorn(home, workers=1) as served:
+        ask = served.connect()
+        assert ask("PUT", ALL + "/gr%C3%B6%C3%9Fe")[0] == 201
+        assert ask("PUT", ALL, iter([b'{"tags": ', b'["a"]}']))[0] == 200
+        assert until_active(ask) == {"a": "ACTIVE", "größe": "ACTIVE"}
+
+
+BEHIND_KEYSTONE = """
+import warnings
+warnings.simplefilter("ignore")
+from falcon import testing
+from keystonemiddleware import fixture
+with fixture.AuthTokenFixture() as tokens:
+    tokens.add_token_data(token_id="t", project_id="p", user_id="u", role_list=["admin"])
+    import tags_wsgi
+    client = testing.TestClient(lambda environ, start: tags_wsgi.application(environ, start))
+    asked = [
+        {},
+        {"X-Auth-Token": "t"},
+        {"X-Auth-Token": "t", "X-Project-Id": "q"},
+        {"X-Auth-Token": "t", "X-Tag-Owner": "system"},
+        {"X-Auth-Token": "another"},
+        {"X-Project-Id": "p", "X-User-Id": "u", "X-Identity-Status": "Confirmed"},
+    ]
+    for server in ("s", "other"):
+        target = f"/servers/{server}/tags/a"
+        said = [client.simulate_put(target, headers=each).status_code for each in asked]
+        print(server, *said)
+"""
+
+
+def test_behind_keystonemiddleware_as_in_the_guide(home: str) -> None:
+    """The token counts, and nothing else: here, even the address is one that is trusted."""
+    (block,) = re.findall(r"^   from keystonemiddleware(?:\n|.)+?(?=^\S)", *_guide())
+    (pathlib.Path(home) / "tags_wsgi.py").write_text(textwrap.dedent(block))
+    said = subprocess.check_output(
+        [sys.executable, "-c", BEHIND_KEYSTONE],
+        text=True,
+        cwd=home,
+        env={**os.environ, "HOME": home},
+    )
+    assert "\ns 401 201 204 401 401 401\n" in f"\n{said}"
+    assert "\nother 401 404 404 401 401 401\n" in said
