@@ -775,11 +775,66 @@ class Tags(RuleBasedStateMachine):
             }
 
 
-def test_tags(tmp_path: Any) -> None:
+@pytest.fixture
+def engine(tmp_path: Any) -> Iterator[sa.Engine]:
     engine = sa.create_engine(f"sqlite:///{tmp_path}/tags.db", poolclass=sa.StaticPool)
     TagStore(engine).upgrade()
+    yield engine
+    engine.dispose()
+
+
+def test_tags(engine: sa.Engine) -> None:
     machine: Any = functools.partial(Tags, engine)
     # The same examples in each run; a longer hunt for others is for a person to begin.
     found = hypothesis.settings(max_examples=50, stateful_step_count=50, derandomize=True)
     run_state_machine_as_test(machine, settings=found)
-    engine.dispose()
+
+
+Ask = Callable[[TagService, Asking], object]
+
+# How often each asks the backend, which takes 20 tags at once, where there are the first 30.
+ASKS: Sequence[tuple[int, Instance, Ask]] = [
+    (1, HERE[0], lambda service, asking: service.add(asking, HERE[0].id, NAMES[0])),
+    (1, HERE[0], lambda service, asking: service.delete(asking, HERE[0].id, MANY[0])),
+    (2, HERE[0], lambda service, asking: service.clear(asking, HERE[0].id)),
+    (3, HERE[0], lambda service, asking: service.replace(asking, HERE[0].id, MANY[20:55])),
+    (1, NEW, lambda service, _: service.create(Caller("p", "u"), NEW.name, ["b"], NEW.id)),
+]
+
+
+def asked(machine: Tags, server: Instance, ask: Ask, faults: Iterable[Fault | None] = ()) -> None:
+    with machine.call(server, Owner.USER, faults, [NAMES[0], "b", *MANY]) as asking:
+        ask(machine.service, asking)
+    machine.everything_holds()
+
+
+def reconciled(machine: Tags, *_: object) -> None:
+    machine.it_is_reconciled(give_up_after=0.0, others=False, working=False)
+    machine.everything_holds()
+
+
+# What comes next: nothing but outcomes, the same call, or somebody who looks what has come of it.
+NEXT: Sequence[Callable[[Tags, Instance, Ask], None]] = [
+    lambda machine, server, ask: None,
+    asked,
+    reconciled,
+]
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_whatever_goes_wrong_at_whichever_step(engine: sa.Engine, fault: Fault) -> None:
+    """Of every call; chance finds the rare ones seldom."""
+    for often, server, ask in ASKS:
+        for before in range(often):
+            for follow in NEXT:
+                machine = Tags(engine)
+                machine.there_are_instances()
+                asked(machine, HERE[0], lambda to, who: to.replace(who, HERE[0].id, MANY[:30]))
+                machine.all_is_told_at_last(list, reconciled=False)
+                machine.everything_holds()
+                asked(machine, server, ask, [None] * before + [fault])
+                assert machine.faults.happened[before] is fault
+                follow(machine, server, ask)
+                machine.all_is_told_at_last(list.reverse, reconciled=False)
+                machine.everything_holds()
+                machine.teardown()
