@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 import tag_stores
-from tag_stores import ACTIVE, CALLER, made, put
+from tag_stores import ACTIVE, CALLER, PENDADD, made, put
 
 from steelyard.errors import BadRequest, Conflict, NotFound, ServiceError
 from steelyard.tags import TagService, TagStore
 from steelyard.tags.backends.base import JobStatus
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.names import MOST
-from steelyard.tags.states import Instance
+from steelyard.tags.states import Instance, State
 
 
 @pytest.fixture
@@ -139,3 +139,22 @@ def test_a_backend_that_cannot_be_asked_about_jobs_is_asked_another_time(
     backend.failing = False
     assert service.poll() == 1
     assert service.tags(CALLER, "s1") == {"a": ACTIVE}
+
+
+def test_what_somebody_else_settles_meanwhile_is_not_waited_for(url: str) -> None:
+    """Two ask for the first tags of an instance that has just been created."""
+
+    class Slow(TagStore):
+        """Others are faster, between its looks."""
+
+        def state(self, instance: str, being: Instance | None = None) -> State:
+            others.poll()
+            return super().state(instance, being)
+
+    Slow(url).upgrade()
+    backend = MemoryBackend()
+    others = TagService(TagStore(url), backend)
+    service = TagService(Slow(url), backend)
+    service.create(CALLER, "vm-1", [], "s1")
+    assert service.add(CALLER, "s1", "a") is True
+    assert others.tags(CALLER, "s1") == {"a": PENDADD}

@@ -227,20 +227,19 @@ class TagService:
                     )
         return sum(len(plan.change.ended) for plan in plans)
 
-    def _settle_what_may_be_over(self, instance: Instance) -> bool:
-        """Whether something is over that others wait for: that it is created, that there is room.
+    def _settle_what_may_be_over(self, instance: Instance) -> None:
+        """Settles what others wait for: that it is created, that there is room.
 
         What is being added is left alone: that it is, is what the caller is told.
         """
         found = self.store.state(instance.id, being=instance).operations
         waited_for = [(instance, each) for each in found if each.kind is not Kind.ADD]
         try:
-            return self._settle_what_is_over(waited_for) > 0
+            self._settle_what_is_over(waited_for)
         except errors.SteelyardError as error:
             LOG.warning("What has become of jobs cannot be asked: %s", error)
         except Exception:  # a backend of somebody's can raise anything
             LOG.exception("What has become of jobs cannot be asked")
-        return False
 
     def _settle_what_is_over(self, pending: Iterable[tuple[Instance, Operation]]) -> int:
         """Of what the backend knows nothing any more, it shows in what is there.
@@ -318,8 +317,8 @@ class TagService:
         except errors.InvalidTag:
             raise
         except (errors.BadRequest, errors.Conflict):
-            if not self._settle_what_may_be_over(instance):
-                raise
+            self._settle_what_may_be_over(instance)
+            # Even if nothing was: somebody else may have settled it just before.
             begun, then = self.store.change(server, decide, being=instance)
         for index, operation in enumerate(begun):
             try:
