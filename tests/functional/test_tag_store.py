@@ -1,7 +1,7 @@
 """The store of tags on SQLite."""
 
 import concurrent.futures
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 import tag_stores
 from tag_stores import ACTIVE, CALLER, PENDADD, made, put
 
-from steelyard.errors import BadRequest, Conflict, NotFound, ServiceError
+from steelyard.errors import BackendRefused, BadRequest, Conflict, NotFound, ServiceError
 from steelyard.tags import TagService, TagStore
 from steelyard.tags.backends.base import JobStatus
 from steelyard.tags.backends.memory import MemoryBackend
@@ -158,3 +158,26 @@ def test_what_somebody_else_settles_meanwhile_is_not_waited_for(url: str) -> Non
     service.create(CALLER, "vm-1", [], "s1")
     assert service.add(CALLER, "s1", "a") is True
     assert others.tags(CALLER, "s1") == {"a": PENDADD}
+
+
+def test_nothing_is_deleted_for_what_cannot_be_added(url: str) -> None:
+    class Full(MemoryBackend):
+        full = False
+
+        def add(self, instance: str, tags: Sequence[str]) -> int:
+            if self.full:
+                raise BackendRefused("there is no room")
+            return super().add(instance, tags)
+
+    store = TagStore(url)
+    store.upgrade()
+    backend = Full()
+    service = TagService(store, backend)
+    service.create(CALLER, "vm-1", ["old"], "s1")
+    service.poll()
+    backend.full = True
+    with pytest.raises(BackendRefused):
+        service.replace(CALLER, "s1", ["new"])
+    assert service.poll() == 0
+    assert service.tags(CALLER, "s1") == {"old": ACTIVE}
+    assert backend.tags(["vm-1"]) == {"vm-1": {"cyclades:user:old"}}

@@ -834,6 +834,8 @@ def test_whatever_goes_wrong_at_whichever_step(engine: sa.Engine, fault: Fault) 
                 machine.everything_holds()
                 asked(machine, server, ask, [None] * before + [fault])
                 assert machine.faults.happened[before] is fault
+                # Of what nobody knows it stays under way until somebody does.
+                assert fault not in UNSURE or machine.without_number()
                 follow(machine, server, ask)
                 machine.all_is_told_at_last(list.reverse, reconciled=False)
                 machine.everything_holds()
