@@ -30,8 +30,12 @@ def is_name(text: str) -> bool:
     )
 
 
-names = st.text(letters, min_size=1, max_size=60).filter(is_name)
-short_names = st.text(letters, min_size=1, max_size=9).filter(is_name)
+# Chosen one by one: of long texts, nearly each has one in it that no name has.
+letters_of_names = letters.filter(lambda char: is_name(f"a{char}"))
+names = st.one_of(
+    st.text(letters_of_names, min_size=least, max_size=60).filter(is_name) for least in (1, 20, 60)
+)
+short_names = st.text(letters_of_names, min_size=1, max_size=9).filter(is_name)
 
 
 @st.composite
@@ -104,6 +108,13 @@ def test_every_tag_comes_back_as_it_was(name: str, prefixes: Prefixes) -> None:
 
 
 @given(names, several_prefixes())
+@example("x" * 60, Prefixes("p" * 63 + ":", "s" * 63 + ":"))
+@example("\u00e9" * 19, DEFAULT_PREFIXES)
+@example("\u00e9" * 19 + "a", DEFAULT_PREFIXES)
+@example("~" * 37 + "aaa", DEFAULT_PREFIXES)
+@example("~" * 38 + "a", DEFAULT_PREFIXES)
+@example("\U0001f600" * 9 + "a" * 6, DEFAULT_PREFIXES)
+@example("\U0001f600" * 9 + "a" * 7, DEFAULT_PREFIXES)
 def test_what_is_sent_is_what_ganeti_takes_or_it_is_refused_with_both_numbers(
     name: str, prefixes: Prefixes
 ) -> None:
