@@ -1,7 +1,10 @@
 """The commands on tags: over HTTP as a user, and on the database as the operator."""
 
 import json
+import logging
 import pathlib
+import time
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +17,14 @@ from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.names import Owner
 from steelyard.tags.service import Caller
 from steelyard.tags.states import Instance
+
+with warnings.catch_warnings():
+    # What WebOb imports warns of its own end.
+    warnings.simplefilter("ignore")
+    from keystonemiddleware import auth_token, fixture
+
+# openstacksdk's own affairs.
+pytestmark = pytest.mark.filterwarnings("ignore:.*(InfluxDB|service_type)")
 
 SERVER = "3d4c9b1e"
 USER = Caller("p", "u")
@@ -49,11 +60,32 @@ def steelyard(capsys: Any) -> Any:
     return run
 
 
-@pytest.fixture(params=["over HTTP", "in the database"])
+@pytest.fixture
+def clouds(service: TagService, tmp_path: Any, monkeypatch: Any) -> Iterator[None]:
+    """A cloud "here", whose service of tags has keystonemiddleware in front and trusts nobody."""
+    # It would say on the screen of the command what the log of the service has.
+    monkeypatch.setattr(logging.getLogger("keystonemiddleware.auth_token"), "disabled", True)
+    front = auth_token.AuthProtocol(
+        trusting(service, trusted_proxies=[]), {"www_authenticate_uri": "http://keystone.invalid"}
+    )
+    with fixture.AuthTokenFixture() as tokens, served(front) as url, polled(service):
+        tokens.add_token_data(token_id="t", project_id="p", user_id="u", role_list=["member"])
+        cloud = {"auth_type": "admin_token", "auth": {"endpoint": url, "token": "t"}}
+        theirs = {**cloud, "auth": {"endpoint": url, "token": "nobody's"}}
+        path = tmp_path / "clouds.yaml"
+        path.write_text(json.dumps({"clouds": {"here": cloud, "theirs": theirs}}))
+        monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(path))
+        yield
+
+
+@pytest.fixture(params=["over HTTP", "in a cloud", "in the database"])
 def tags(request: Any, steelyard: Any) -> Any:
     """Runs a command on tags, each way."""
     if request.param == "over HTTP":
         way = ["--endpoint", request.getfixturevalue("endpoint"), "--project", "p", "--user", "u"]
+    elif request.param == "in a cloud":
+        request.getfixturevalue("clouds")
+        way = ["--os-cloud", "here"]
     else:
         way = ["--url", request.getfixturevalue("url"), "--owner", "user"]
 
@@ -65,8 +97,10 @@ def tags(request: Any, steelyard: Any) -> Any:
 
 
 def wait(tags: Any, tag: str) -> None:
-    while tags("exists", tag)[1] != "ACTIVE\n":
-        pass
+    deadline = time.monotonic() + 20
+    while (said := tags("exists", tag))[1] != "ACTIVE\n":
+        assert said[0] == 0, said
+        assert time.monotonic() < deadline
 
 
 def test_tags_are_added_and_listed(tags: Any) -> None:
@@ -140,6 +174,21 @@ def test_another_project_is_told_nothing(steelyard: Any, endpoint: str) -> None:
     way = ["--endpoint", endpoint, "--project", "q", "--user", "u"]
     status, _, err = steelyard("tags", "list", SERVER, *way)
     assert (status, err) == (2, f"steelyard: there is no instance '{SERVER}'\n")
+
+
+@pytest.mark.usefixtures("clouds")
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["theirs"], "requires authentication"),
+        (["nowhere"], "--os-cloud nowhere: Cloud nowhere was not found"),
+        (["here", "--project", "q", "--user", "v"], "say who asks --endpoint: name it too"),
+        (["here", "--owner", "system"], "--owner is for the operator, with --url"),
+    ],
+)
+def test_who_asks_a_cloud_is_who_its_token_says(steelyard: Any, argv: list[str], said: str) -> None:
+    status, out, err = steelyard("tags", "list", SERVER, "--os-cloud", *argv)
+    assert (status, out, said in err) == (2, "", True), err
 
 
 def test_the_operators_tags_are_the_systems(steelyard: Any, url: str, service: TagService) -> None:

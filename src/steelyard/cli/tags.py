@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 # The service, its store and the client need extras, which the other commands do without.
 from steelyard import conf as options
 from steelyard import errors, extras
+from steelyard.cli import os_clouds
 from steelyard.cli.app import NOT_THERE, SOME_FAILED, USERS_MISTAKE, Action, Listing, Showing
 from steelyard.cli.consumers import existing
 from steelyard.tags.backends.memory import MemoryBackend
@@ -23,6 +24,7 @@ _load = extras.lazily(
     "steelyard.tags",
     {
         "Operator": ("service", "sql"),
+        "SERVICE_TYPE": ("client", "api"),
         "TagsClient": ("client", "api"),
         "service": ("configured", "sql"),
     },
@@ -110,13 +112,20 @@ class OnTheDatabase(_UsingDatabase):
 class _AskingTags(_OnServer, _UsingDatabase):
     """A command that asks over HTTP as a user, or the database as the operator."""
 
-    otherwise = "; or ask over HTTP, with --endpoint, --project and --user"
+    otherwise = "; or ask over HTTP, with --os-cloud, or with --endpoint, --project and --user"
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         source = parser.add_mutually_exclusive_group()
         source.add_argument(
-            "--endpoint", metavar="URL", help="ask over HTTP, as a user: the address of the service"
+            "--os-cloud",
+            metavar="NAME",
+            help="ask over HTTP, as the user of a cloud of clouds.yaml, by a token",
+        )
+        source.add_argument(
+            "--endpoint",
+            metavar="URL",
+            help="ask over HTTP, as a user: the address of a service that trusts this machine",
         )
         source.add_argument(
             "--url",
@@ -134,19 +143,20 @@ class _AskingTags(_OnServer, _UsingDatabase):
 
     def tags(self, parsed_args: argparse.Namespace) -> Tags:
         """What to ask."""
-        endpoint, owner = parsed_args.endpoint, parsed_args.owner
+        cloud, endpoint, owner = parsed_args.os_cloud, parsed_args.endpoint, parsed_args.owner
         who = (parsed_args.project, parsed_args.user)
-        if endpoint is None:
-            if who != (None, None):
-                raise errors.BadRequest("--project and --user say who asks --endpoint: name it too")
-            return _Operating(self.service(parsed_args), owner or Owner.SYSTEM)
-        if None in who:
+        if endpoint is None and who != (None, None):
+            raise errors.BadRequest("--project and --user say who asks --endpoint: name it too")
+        if endpoint is not None and None in who:
             raise errors.BadRequest("--endpoint has to be told who asks: add --project and --user")
+        if cloud is None and endpoint is None:
+            return _Operating(self.service(parsed_args), owner or Owner.SYSTEM)
         if owner is not None:
             raise errors.BadRequest(
                 "--owner is for the operator, with --url: users have no tags but their own"
             )
-        client: Tags = _load("TagsClient")(endpoint, *who)
+        asked = endpoint or os_clouds.adapter(cloud, _load("SERVICE_TYPE"))
+        client: Tags = _load("TagsClient")(asked, *who)
         return client
 
 
