@@ -412,3 +412,15 @@ def test_the_creation_of_another_of_its_name_is_not_its_own() -> None:
     assert states.settling(numbered, later).ended == {"c"}
     failure = Outcome(5, "vm", Kind.ADD, frozenset(), succeeded=False)
     assert not states.settling(numbered, failure).forgotten
+
+
+@pytest.mark.parametrize("job", [None, 7])
+def test_what_comes_back_when_a_replacement_is_refused_has_room(job: int | None) -> None:
+    names = tuple(f"old {number}" for number in range(30))
+    deleting = Operation("o", Kind.DELETE, "u:", names, 0.0, job)
+    new = [f"new {number}" for number in range(30)]
+    if job is None:
+        with pytest.raises(BadRequest, match="at most 50 tags, and would have 60"):
+            states.replacing(State(operations=(deleting,)), Rules("u:"), new)
+    else:
+        assert states.replacing(State(operations=(deleting,)), Rules("u:"), new) == (tuple(new), ())

@@ -200,7 +200,8 @@ def replacing(
     new = tuple(name for name in asked if name not in there)
     gone = tuple(name for name in there if name not in asked and name not in pending)
     _check_sure(state, rules, new)
-    _check_room(rules, len(pending.union(asked)))
+    # What another call is about to have deleted comes back if the backend refuses that call.
+    _check_room(rules, len(pending.union(asked, _about_to_be_deleted(state, rules))))
     _check_clashes(rules, [name for name in asked if name not in pending], pending)
     return new, gone
 
@@ -336,6 +337,12 @@ def _being_deleted(state: State, rules: Rules) -> set[str]:
         if each.kind is Kind.DELETE and each.prefix == rules.prefix
         for name in each.names
     }
+
+
+def _about_to_be_deleted(state: State, rules: Rules) -> set[str]:
+    """The names of which nobody knows whether the backend has been asked to delete them."""
+    unsure = [each for each in state.operations if each.job is None]
+    return _being_deleted(dataclasses.replace(state, operations=tuple(unsure)), rules)
 
 
 def _check_sure(state: State, rules: Rules, new: Iterable[str]) -> None:
