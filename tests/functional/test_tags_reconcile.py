@@ -3,13 +3,19 @@
 import json
 import os
 import pathlib
+import pty
+import re
+import select
 import subprocess
 import sys
+import termios
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from steelyard.tags import TagStore, encode
+from steelyard.tags.model import instances
 from steelyard.tags.states import Change, Instance, Kind, Mark, Operation, State, Status
 
 SOURCE = pathlib.Path(__file__).parent / "third_party"
@@ -46,16 +52,24 @@ def reconcile(scratch: str, tmp_path: pathlib.Path, backend: pathlib.Path) -> An
         f"[steelyard_tags]\nconnection = sqlite:///{tmp_path}/tags.db\nbackend = files\n"
     )
 
-    def run(*argv: str) -> tuple[int, str, str]:
+    def run(
+        *argv: str, stderr: int = subprocess.PIPE, pause: float = 0.0
+    ) -> tuple[int, str, str | None]:
         done = subprocess.run(
             [
                 *(sys.executable, "-c", "from steelyard.cli import main; raise SystemExit(main())"),
                 *("--config-file", str(file), "tags", "reconcile", *argv),
             ],
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             check=False,
-            env={**os.environ, "PYTHONPATH": scratch, "WEEKEND_TAGS": str(backend)},
+            env={
+                **os.environ,
+                "PYTHONPATH": scratch,
+                "WEEKEND_TAGS": str(backend),
+                "WEEKEND_PAUSE": str(pause),
+            },
         )
         return done.returncode, done.stdout, done.stderr
 
@@ -164,6 +178,22 @@ def test_what_is_done_is_shown_when_it_cannot_go_on(
     assert json.loads(out) == [{"Action": "created", "Tags": 500}]
     assert "'vm-500': Is a directory" in err
     assert "stopped after 500 of 501 servers; what is listed is done; run" in err
+
+
+def test_where_somebody_looks_a_bar_shows_how_far_it_is(store: TagStore, reconcile: Any) -> None:
+    """Only where it takes long, and on the side, so that what is listed can be read by programs."""
+    names = [f"{number:04}" for number in range(1001)]
+    rows = [{"id": name, "name": name, "project": "p", "user": "u"} for name in names]
+    store.in_a_transaction(lambda connection: connection.execute(sa.insert(instances), rows))
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(ours, (24, 80))
+    with open(ours, "rb", buffering=0) as screen, open(theirs, "wb", buffering=0):
+        status, out, _ = reconcile("-f", "json", "-c", "Servers", stderr=theirs, pause=1.1)
+        assert select.select([screen], [], [], 0)[0], "nothing is shown"
+        shown = screen.read(100_000).decode()
+    assert (status, json.loads(out)) == (0, [{"Servers": 1001}])
+    assert re.search(r"servers: +\d+%.* 1000/1001 ", shown)
+    assert reconcile("-f", "json", pause=1.1)[2] == ""
 
 
 def test_the_backend_in_memory_knows_nothing_else(

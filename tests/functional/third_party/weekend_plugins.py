@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from steelyard import errors
@@ -46,6 +47,7 @@ class FileTags(TagBackend):
 
     def __init__(self, conf: object = None) -> None:
         self._directory = pathlib.Path(os.environ["WEEKEND_TAGS"])
+        self._pause = float(os.environ.get("WEEKEND_PAUSE", "0"))
 
     def create(self, instance: str, tags: Sequence[str]) -> int:
         self._path(instance).touch()
@@ -64,6 +66,7 @@ class FileTags(TagBackend):
         return 0
 
     def tags(self, instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
+        time.sleep(self._pause)
         there = [name for name in instances if self._path(name).exists()]
         return {name: frozenset(self._read(name)) for name in there}
 
