@@ -7,6 +7,7 @@ import argparse
 import collections
 import contextlib
 import dataclasses
+import os
 import pathlib
 import random
 import select
@@ -192,16 +193,17 @@ class Dispatchers:
 
     def end(self) -> None:
         """All of them in good order."""
-        try:
-            for each in self._processes:
-                each.send_signal(signal.SIGTERM)
-            for each in self._processes:
-                each.communicate(timeout=PATIENCE)
-                assert each.returncode == 0, self._log.read_text()
-        finally:
-            for each in self._processes:
-                each.kill()
-                each.communicate()
+        for each in self._processes:
+            each.send_signal(signal.SIGTERM)
+        for each in self._processes:
+            each.communicate(timeout=PATIENCE)
+            assert each.returncode == 0, self._log.read_text()
+
+    def close(self) -> None:
+        """Whatever has gone wrong, none of them is left."""
+        for each in self._processes:
+            each.kill()
+            each.communicate()
 
     def _started(self) -> subprocess.Popen[str]:
         """Once it says so."""
@@ -228,9 +230,23 @@ def configuration(directory: str, broker: Broker, url: str, engine: sa.Engine) -
     return path
 
 
+def started(file: pathlib.Path, *argv: str, **environment: str) -> subprocess.Popen[str]:
+    """A command about tags, once it says what it does."""
+    process = subprocess.Popen(
+        [*COMMAND, "--config-file", str(file), "tags", *argv],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    assert process.stdout is not None
+    assert "Ctrl-C ends it" in process.stdout.readline(), process.communicate()
+    return process
+
+
 def kill(dispatchers: Dispatchers, chance: random.Random) -> None:
     """Ends one at any moment."""
-    time.sleep(chance.uniform(0.0, 1.0))
+    time.sleep(chance.uniform(0.0, 0.5))
     dispatchers.kill(chance)
 
 
@@ -251,7 +267,6 @@ def restart(dispatchers: Dispatchers, chance: random.Random) -> None:
 
 def leave_alone(dispatchers: Dispatchers, chance: random.Random) -> None:
     """Lets them work."""
-    time.sleep(0.1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -292,7 +307,7 @@ def soak(
 ) -> Figures:
     """Has outcomes arrive, in any order, some twice, while there is trouble; and judges.
 
-    There is trouble so many times at most, so that it ends.
+    There is trouble so many times, and each time while some of them arrive.
     """
     chance = random.Random(seed)
     store = TagStore(engine)
@@ -306,14 +321,19 @@ def soak(
     with tag_brokers.own_queue(url) as broker, tempfile.TemporaryDirectory() as directory:
         path = configuration(directory, broker, url, engine)
         started = time.monotonic()
-        processes = Dispatchers(path, brokers.host_of(url), dispatchers)
-        sending = threading.Thread(target=tag_brokers.send_surely, args=(broker, told))
-        sending.start()
-        while sending.is_alive() or not _over(broker, store):
-            (trouble if processes.times < most else leave_alone)(processes, chance)
-            assert time.monotonic() < started + PATIENCE + len(told) / 5, "it does not end"
-        seconds = time.monotonic() - started
-        processes.end()
+        with contextlib.closing(Dispatchers(path, brokers.host_of(url), dispatchers)) as processes:
+            for part in _parts(told, most + 1):
+                sending = threading.Thread(target=tag_brokers.send_surely, args=(broker, part))
+                sending.start()
+                if processes.times < most:
+                    trouble(processes, chance)
+                sending.join(PATIENCE)
+                assert not sending.is_alive(), "the broker takes nothing"
+            while not _over(broker, store):
+                assert time.monotonic() < started + PATIENCE + len(told) / 5, "it does not end"
+                time.sleep(0.1)
+            seconds = time.monotonic() - started
+            processes.end()
         found = [*faults(engine, story), *_faults_of_messages(broker, malformed)]
     return Figures(
         trouble=trouble.__name__.replace("_", " "),
@@ -324,6 +344,11 @@ def soak(
         seconds=seconds,
         faults=found,
     )
+
+
+def _parts(told: list[bytes], count: int) -> Iterator[list[bytes]]:
+    """So many, of about the same size."""
+    return (told[start::count] for start in range(count))
 
 
 def _over(broker: Broker, store: TagStore) -> bool:

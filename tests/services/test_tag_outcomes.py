@@ -2,7 +2,6 @@
 
 import doctest
 import json
-import os
 import pathlib
 import random
 import re
@@ -20,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 import tag_brokers
 from services import brokers, databases, outcome_soak
-from services.outcome_soak import COMMAND, PREFIX
+from services.outcome_soak import COMMAND, PREFIX, started
 from tag_brokers import until
 
 from steelyard import errors
@@ -106,20 +105,6 @@ def test_told_to_end_it_finishes_the_message_that_it_is_at(
     assert 20 <= len(row.state.tags) < 400
     assert tag_brokers.count(broker, broker.queue) == 400 - len(row.state.tags)
     assert row.generation == len(row.state.tags)
-
-
-def started(file: pathlib.Path, *argv: str, **environment: str) -> subprocess.Popen[str]:
-    """The command, once it says what it does."""
-    process = subprocess.Popen(
-        [*COMMAND, "--config-file", str(file), "tags", *argv],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
-    assert process.stdout is not None
-    assert "Ctrl-C ends it" in process.stdout.readline(), process.communicate()
-    return process
 
 
 def test_while_the_database_is_in_trouble_it_tries_again_and_not_too_often(
