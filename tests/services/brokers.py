@@ -6,8 +6,12 @@ as it comes. The virtual host is made by rabbitmqctl, which must be allowed to.
 
 import contextlib
 import os
+import pathlib
 import shutil
+import signal
+import socket
 import subprocess
+import time
 import urllib.parse
 import uuid
 from collections.abc import Iterator
@@ -20,6 +24,9 @@ VARIABLE = "STEELYARD_TEST_RABBITMQ"
 DEFAULT = "amqp://guest:guest@127.0.0.1:5672/%2F"
 # Debian has it where only the superuser's shell looks.
 _PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+# And the one that starts as whoever calls it, here.
+_SERVERS = f"/usr/lib/rabbitmq/bin:{_PATH}"
+_PATIENCE = 60.0
 
 
 def url() -> str:
@@ -75,3 +82,76 @@ def own_host(server: str) -> Iterator[str]:
 def host_of(server: str) -> str:
     """The name of the virtual host."""
     return urllib.parse.unquote(urllib.parse.urlsplit(server).path[1:])
+
+
+class Node:
+    """A RabbitMQ that is nobody else's, so that it can be killed; what it has is in a directory."""
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        self._directory = directory
+        self._port, distribution = _free_ports(2)
+        self.url = f"amqp://guest:guest@127.0.0.1:{self._port}/%2F"
+        (directory / "rabbitmq.conf").write_text(f"listeners.tcp.local = 127.0.0.1:{self._port}\n")
+        (directory / "plugins").write_text("[].\n")
+        self._environment = {
+            **os.environ,
+            "HOME": str(directory),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODENAME": f"steelyard_test_{uuid.uuid4().hex}@localhost",
+            "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq.conf"),
+            "RABBITMQ_CONF_ENV_FILE": os.devnull,
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "plugins"),
+            "RABBITMQ_MNESIA_BASE": str(directory / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(directory / "log"),
+            "RABBITMQ_DIST_PORT": str(distribution),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ("-kernel inet_dist_use_interface {127,0,0,1}"),
+        }
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """It runs meanwhile; whoever kills it starts it again."""
+        self.start()
+        try:
+            yield
+        finally:
+            self.kill()
+
+    def start(self) -> None:
+        """Until it answers."""
+        command = shutil.which("rabbitmq-server", path=_SERVERS) or "rabbitmq-server"
+        with (self._directory / "said").open("a") as said:
+            self._process = subprocess.Popen(
+                [command],
+                stdout=said,
+                stderr=said,
+                stdin=subprocess.DEVNULL,
+                env=self._environment,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + _PATIENCE
+        while not _answers(self.url):
+            alive = self._process.poll() is None and time.monotonic() < deadline
+            assert alive, (self._directory / "said").read_text()
+            time.sleep(0.2)
+
+    def kill(self) -> None:
+        """At once, as when the machine goes."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def _answers(url: str) -> bool:
+    with kombu.Connection(url, connect_timeout=1) as connection:
+        try:
+            connection.ensure_connection(max_retries=0)
+        except (OSError, kombu.exceptions.OperationalError, *connection.connection_errors):
+            return False
+    return True
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        listeners = [
+            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
+        ]
+        return [listener.getsockname()[1] for listener in listeners]

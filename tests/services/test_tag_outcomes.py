@@ -8,6 +8,7 @@ import re
 import shlex
 import signal
 import subprocess
+import threading
 import time
 import urllib.parse
 import uuid
@@ -76,6 +77,27 @@ def test_each_outcome_has_its_effect_and_has_it_once(
     assert str(figures).endswith("sound")
 
 
+def test_a_broker_that_is_killed_and_comes_back_loses_nothing(
+    engine: sa.Engine, tmp_path: pathlib.Path
+) -> None:
+    """The broker itself, not only the connections to it; while two dispatchers work."""
+    brokers.needed()
+    node = brokers.Node(tmp_path)
+
+    def restart_broker(dispatchers: outcome_soak.Dispatchers, chance: random.Random) -> None:
+        time.sleep(chance.uniform(0.0, 0.5))
+        node.kill()
+        time.sleep(chance.uniform(0.0, 1.0))
+        node.start()
+        dispatchers.times += 1
+
+    outcomes = 8 * (outcome_soak.OF_EACH + outcome_soak.BY_HAND)
+    with node.running():
+        figures = outcome_soak.soak(node.url, engine, outcomes, 2, restart_broker, 1)
+    assert figures.faults == []
+    assert figures.times == 1
+
+
 def told(count: int) -> list[Outcome]:
     """Of so many tags that somebody has added by hand."""
     return [
@@ -105,6 +127,24 @@ def test_told_to_end_it_finishes_the_message_that_it_is_at(
     assert 20 <= len(row.state.tags) < 400
     assert tag_brokers.count(broker, broker.queue) == 400 - len(row.state.tags)
     assert row.generation == len(row.state.tags)
+
+
+def test_no_more_is_sent_ahead_than_is_asked_for(broker: Broker) -> None:
+    """So that other dispatchers have something to do, too."""
+    going_on = threading.Event()
+
+    def settle(_outcome: Outcome) -> None:
+        assert going_on.wait(20)
+
+    send(broker, told(10))
+    with tag_brokers.dispatching(Dispatcher(broker, settle, prefetch=4)):
+        try:
+            until(lambda: tag_brokers.count(broker, broker.queue) == 6)
+            time.sleep(0.5)
+            assert tag_brokers.count(broker, broker.queue) == 6
+        finally:
+            going_on.set()
+        until(lambda: tag_brokers.count(broker, broker.queue) == 0)
 
 
 def test_while_the_database_is_in_trouble_it_tries_again_and_not_too_often(
