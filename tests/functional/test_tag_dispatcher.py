@@ -3,6 +3,7 @@
 import functools
 import json
 import logging
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -248,6 +249,26 @@ def test_while_the_database_is_in_trouble_nothing_is_lost(
     assert caplog.text.count("Outcomes wait; in ") == 5
     assert empty(broker)
     assert tag_brokers.put_aside(broker) == []
+
+
+def test_after_a_success_the_pauses_begin_anew(
+    broker: Broker, service: TagService, caplog: Any
+) -> None:
+    """The second trouble is another one than the first."""
+    failing = iter([True, True, True, True, False, True, False])
+
+    def settle(outcome: Outcome) -> None:
+        if next(failing):
+            raise errors.ServiceError("no")
+        service.settle(outcome)
+
+    outcomes = [Outcome(job, "s1.example.org", Kind.ADD, _key(job), True) for job in (1, 2)]
+    send(broker, *(messages.write(each).encode() for each in outcomes))
+    with dispatching(Dispatcher(broker, settle, first_pause=0.2)):
+        until(lambda: len(service.tags(CALLER, "s1")) == 2)
+    *_, last, again = map(float, re.findall(r"in (\d+\.\d) seconds", caplog.text))
+    assert last >= 0.8
+    assert again <= 0.2
 
 
 def test_it_goes_on_whatever_happens_at_the_broker(
