@@ -327,7 +327,7 @@ def soak(
                 sending.start()
                 if processes.times < most:
                     trouble(processes, chance)
-                sending.join(PATIENCE)
+                sending.join(PATIENCE + len(part) / 5)
                 assert not sending.is_alive(), "the broker takes nothing"
             while not _over(broker, store):
                 assert time.monotonic() < started + PATIENCE + len(told) / 5, "it does not end"
