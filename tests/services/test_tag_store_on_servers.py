@@ -138,6 +138,22 @@ def test_a_mark_that_is_renewed_meanwhile_is_not_pruned(
     assert store.state("s1").marks == {key: newer}
 
 
+def test_who_is_just_being_changed_is_left_alone_by_reconciliation(
+    engine: sa.Engine, store: TagStore, pool: concurrent.futures.ThreadPoolExecutor
+) -> None:
+    """It has looked before that, and waits with what it would do."""
+    service, _ = made(store, "s1")
+    put(store, "s1", red=ACTIVE)
+    with engine.connect() as connection:
+        put(TagStore(connection), "s1", blue=ACTIVE)
+        reconciling = pool.submit(lambda: [*service.reconciliation().carried_out()])
+        assert not concurrent.futures.wait([reconciling], timeout=0.5).done
+        connection.commit()
+    ((plan,),) = reconciling.result(timeout=PATIENCE)
+    assert [step.why for step in plan.steps] == ["it was changed meanwhile"]
+    assert service.tags(CALLER, "s1") == {"blue": ACTIVE, "red": ACTIVE}
+
+
 def test_what_the_server_says_has_no_password_in_it(engine: sa.Engine) -> None:
     url = engine.url.set(username="steelyard_nobody", password="hunter2")
     with pytest.raises(ServiceError) as raised:
