@@ -82,16 +82,24 @@ class Cluster:
         conf = cfg.ConfigOpts()
         conf([], project="steelyard", default_config_files=[], default_config_dirs=[])
         options.register_tags(conf)
-        given = {
+        for name, value in {**self._options(), **changed}.items():
+            conf.set_override(name, value, group=options.TAGS_GROUP)
+        return conf
+
+    def lines(self) -> list[str]:
+        """The same for a file."""
+        return [
+            "backend = ganeti",
+            *(f"{name} = {value}" for name, value in self._options().items()),
+        ]
+
+    def _options(self) -> dict[str, object]:
+        return {
             "ganeti_url": self.url,
             "ganeti_user": "tester",
             "ganeti_password": "tester-secret",
             "ganeti_fingerprint": self.fingerprint,
-            **changed,
         }
-        for name, value in given.items():
-            conf.set_override(name, value, group=options.TAGS_GROUP)
-        return conf
 
     def backend(self, **changed: object) -> GanetiBackend:
         return GanetiBackend(self.conf(**changed))

@@ -1,17 +1,22 @@
 """The backend ganeti on a real Ganeti, with the service and the store above it."""
 
 import contextlib
+import json
 import os
 import pathlib
+import random
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import hypothesis
 import pytest
+import sqlalchemy as sa
+import tag_brokers
 from hypothesis import strategies as st
-from services import databases, ganeti_cluster
+from services import brokers, databases, ganeti_cluster, outcome_soak
 from services.ganeti_cluster import Cluster
 
 from steelyard.errors import BackendRefused, InvalidTag, NotFound, OutcomeUnknown
@@ -416,6 +421,59 @@ def test_a_database_that_is_lost_is_filled_from_what_is_there(
     assert there(service.backend) == set()
 
 
+@pytest.fixture
+def engine() -> Iterator[sa.Engine]:
+    with databases.own_database(databases.needed("postgresql")) as engine:
+        yield engine
+
+
+def test_the_commands_close_the_loop(
+    cluster: Cluster, engine: sa.Engine, tmp_path: pathlib.Path
+) -> None:
+    """From Ganeti through the watch, the broker and the dispatcher into the tables."""
+    store = TagStore(engine)
+    store.upgrade()
+    service = TagService(store, cluster.backend())
+    service.register(Instance("s1", INST1, "p", "u"))
+    with contextlib.ExitStack() as stack:
+        host = stack.enter_context(brokers.own_host(brokers.needed()))
+        broker = stack.enter_context(tag_brokers.own_queue(host))
+        file = outcome_soak.configuration(str(tmp_path), broker, host, engine)
+        file.write_text("\n".join([file.read_text(), *cluster.lines(), "poll_interval = 0.2"]))
+        processes = [
+            stack.enter_context(outcome_soak.started(file, name)) for name in ("watch", "dispatch")
+        ]
+        for process in processes:
+            stack.callback(process.kill)
+        service.replace(CALLER, "s1", ["größe", "gone"])
+        wait(lambda: service.tags(CALLER, "s1") == {"gone": ACTIVE, "größe": ACTIVE})
+        service.delete(CALLER, "s1", "gone")
+        with filtered(cluster, "REJECT"):
+            service.add(CALLER, "s1", "rejected")
+            wait(lambda: service.tags(CALLER, "s1") == {"größe": ACTIVE})
+        wait(lambda: not store.pending())
+        for process in processes:
+            process.terminate()
+        said = [process.communicate(timeout=PATIENCE) for process in processes]
+        assert said == [("", "")] * 2
+        assert tag_brokers.count(broker, broker.queue) == 0
+        assert tag_brokers.put_aside(broker) == []
+    assert [process.returncode for process in processes] == [0, 0]
+    assert there(service.backend) == {encode("größe", USER)}
+    cluster.inside("gnt-instance", "add-tags", INST1, USER + "by+hand")
+    command = [*outcome_soak.COMMAND, "--config-file", str(file), "tags", "reconcile"]
+    for options, actions in (
+        (["--dry-run"], ["created"]),
+        ([], ["created"]),
+        ([], ["nothing to do"]),
+    ):
+        done = subprocess.run(
+            [*command, "-f", "json", *options], capture_output=True, text=True, check=True
+        )
+        assert [each["Action"] for each in json.loads(done.stdout)] == actions
+    assert service.tags(CALLER, "s1") == {"by hand": ACTIVE, "größe": ACTIVE}
+
+
 def test_each_name_that_we_accept_is_accepted_there_and_comes_back(
     backend: GanetiBackend,
 ) -> None:
@@ -447,7 +505,7 @@ def a_thousand_names() -> set[str]:
             found.add(name)
 
     find()
-    return set(sorted(found)[:1000])
+    return set(random.Random(1).sample(sorted(found), 1000))
 
 
 def test_what_ganeti_has_forgotten_is_lost(backend: GanetiBackend, cluster: Cluster) -> None:
