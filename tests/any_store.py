@@ -28,15 +28,29 @@ def stamp(engine: sa.Engine, kind: type[Store], revision: str | None) -> None:
 
 
 def tables(engine: sa.Engine, kind: type[Store]) -> dict[str, Any]:
-    """The columns and the indexes that are there."""
+    """Those that are there, as the database describes them."""
     there = sa.inspect(engine)
     return {
-        name: (
-            [column["name"] for column in there.get_columns(name)],
-            sorted(str(index["name"]) for index in there.get_indexes(name)),
-        )
+        name: {
+            "columns": {str(_column(each)) for each in there.get_columns(name)},
+            "unique": {str(_keys(each)) for each in there.get_unique_constraints(name)},
+            "indexes": {str(_keys(each)) for each in there.get_indexes(name)},
+            "foreign": [
+                (each["referred_table"], each["options"].get("ondelete"))
+                for each in there.get_foreign_keys(name)
+            ],
+        }
         for name in sorted(set(there.get_table_names()) & set(kind.metadata.tables))
     }
+
+
+def _column(said: Any) -> tuple[Any, ...]:
+    collation = getattr(said["type"], "collation", None)
+    return said["name"], repr(said["type"]), said["nullable"], collation
+
+
+def _keys(said: Any) -> tuple[Any, ...]:
+    return said["name"], said["column_names"]
 
 
 def check_each_step_can_be_repeated(engine: sa.Engine, kind: type[Store]) -> None:
@@ -59,6 +73,17 @@ def check_each_step_can_be_repeated(engine: sa.Engine, kind: type[Store]) -> Non
         assert tables(engine, kind) == undone
         kind(engine).upgrade(revision)
         assert tables(engine, kind) == done
+
+
+def check_the_tables_are_those_of_the_model(engine: sa.Engine, kind: type[Store]) -> None:
+    """What the revisions make of nothing, and what the store works on."""
+    store = kind(engine)
+    store.upgrade()
+    of_revisions = tables(engine, kind)
+    store.downgrade("base")
+    kind.metadata.create_all(engine)
+    assert tables(engine, kind) == of_revisions
+    assert set(of_revisions) == set(kind.metadata.tables)
 
 
 def upgrade_with_others(kind: type[Store], url: str) -> None:
@@ -117,6 +142,7 @@ def check_a_newer_revision_is_refused(engine: sa.Engine, kind: type[Store]) -> N
 
 
 CHECKS = [
+    check_the_tables_are_those_of_the_model,
     check_each_step_can_be_repeated,
     check_processes_upgrade_at_once,
     check_the_caller_decides_on_an_upgrade,

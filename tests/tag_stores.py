@@ -536,36 +536,6 @@ def check_migrations(engine: sa.Engine) -> None:
     assert not set(metadata.tables) & set(sa.inspect(engine).get_table_names())
 
 
-def check_the_tables_are_those_of_the_model(engine: sa.Engine) -> None:
-    """Of the revisions and of the model, in what the database says of them."""
-    TagStore(engine).upgrade()
-    of_revisions = _described(engine)
-    TagStore(engine).downgrade("base")
-    metadata.create_all(engine)
-    assert of_revisions == _described(engine)
-
-
-def _described(engine: sa.Engine) -> dict[str, Any]:
-    inspector = sa.inspect(engine)
-    return {
-        name: {
-            "columns": {str(each) for each in map(_column, inspector.get_columns(name))},
-            "unique": {each["name"] for each in inspector.get_unique_constraints(name)},
-            "indexes": {each["name"] for each in inspector.get_indexes(name)},
-            "foreign": [
-                (each["referred_table"], each["options"].get("ondelete"))
-                for each in inspector.get_foreign_keys(name)
-            ],
-        }
-        for name in metadata.tables
-    }
-
-
-def _column(said: Any) -> tuple[Any, ...]:
-    collation = getattr(said["type"], "collation", None)
-    return said["name"], repr(said["type"]), said["nullable"], collation
-
-
 def check_beside_consumers(engine: sa.Engine) -> None:
     consumers, store = ConsumerStore(engine), TagStore(engine)
     consumers.upgrade()
@@ -655,7 +625,6 @@ OPERATIONS = [
 ]
 SCHEMAS = [
     check_migrations,
-    check_the_tables_are_those_of_the_model,
     check_beside_consumers,
     check_tables_of_others_are_refused,
     check_inside_a_transaction,
