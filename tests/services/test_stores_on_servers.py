@@ -12,6 +12,7 @@ from consumer_stores import C1, C2, body
 from services import databases
 
 from steelyard.consumers import ConsumerStore
+from steelyard.consumers.model import consumers
 from steelyard.errors import BadRequest, Conflict, ServiceError
 
 # What ends every other connection to the database.
@@ -87,6 +88,60 @@ def test_a_transaction_that_is_given_up_is_over(engine: sa.Engine) -> None:
     with engine.connect() as connection:
         notes = connection.execute(sa.text("SELECT text FROM notes ORDER BY text")).scalars().all()
     assert notes == ["anew", "before"]
+
+
+def test_a_deadlock_is_begun_again(engine: sa.Engine) -> None:
+    """The database gives up one of two that wait for each other; what it had done is done once."""
+    store = ConsumerStore(engine)
+    store.upgrade()
+    store.post_allocations({consumer: body(p1={"VCPU": 1}) for consumer in (C1, C2)})
+    both, begun = threading.Barrier(2, timeout=30), []
+
+    def write(first: str, second: str) -> None:
+        def work(connection: sa.Connection) -> None:
+            begun.append(first)
+            _count_up(connection, first)
+            if len(begun) <= 2:
+                both.wait()
+            _count_up(connection, second)
+
+        store.in_a_transaction(work)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, (C1, C2), (C2, C1)))
+    assert len(begun) == 3
+    assert [store.get_allocations(each)["consumer_generation"] for each in (C1, C2)] == [3, 3]
+
+
+def _count_up(connection: sa.Connection, consumer: str) -> None:
+    more = sa.update(consumers).values(generation=consumers.c.generation + 1)
+    connection.execute(more.where(consumers.c.uuid == consumer))
+
+
+# What has the database say that there is a deadlock, or that a transaction is too old.
+GIVING_UP = {
+    "postgresql": (
+        "DO $$ BEGIN RAISE 'deadlock detected' USING ERRCODE = '40P01'; END $$",
+        "DO $$ BEGIN RAISE 'could not serialize access' USING ERRCODE = '40001'; END $$",
+    ),
+    "mysql": (
+        "SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'deadlock'",
+        "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1020, MESSAGE_TEXT = 'record has changed'",
+    ),
+}
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_what_is_always_given_up_is_told_in_the_end(engine: sa.Engine, number: int) -> None:
+    said, begun = GIVING_UP[engine.dialect.name][number], []
+
+    def work(connection: sa.Connection) -> None:
+        begun.append(connection)
+        connection.exec_driver_sql(said)
+
+    with pytest.raises(ServiceError, match="has given up the transaction 5 times: "):
+        ConsumerStore(engine).in_a_transaction(work)
+    assert len(begun) == 5
 
 
 def test_a_connection_that_commits_by_itself_is_refused(engine: sa.Engine) -> None:
