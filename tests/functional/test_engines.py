@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from consumer_stores import C1, body
 
 from steelyard.consumers import ConsumerStore
+from steelyard.consumers.model import allocations, consumers
 from steelyard.errors import BadRequest, MissingExtra, ServiceError
 
 SECRET = "hunter2"
@@ -137,6 +138,30 @@ def test_how_long_sqlite_waits(url: str, query: str, milliseconds: int) -> None:
     asked = sa.text("PRAGMA busy_timeout")
     found = ConsumerStore(url + query).reading(lambda one: one.execute(asked).scalar())
     assert found == milliseconds
+
+
+def test_a_file_has_a_log_that_is_written_ahead(url: str) -> None:
+    """It is the file's: also for who opens it without a store."""
+    ConsumerStore(url).upgrade()
+    with sa.create_engine(url).connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+
+
+def test_a_consumer_takes_its_allocations_along(url: str) -> None:
+    """Whoever removes one by hand, and the store: foreign keys are looked at on each connection."""
+    store = ConsumerStore(url)
+    store.upgrade()
+    store.put_allocations(C1, body(p1={"VCPU": 1}))
+
+    def of_nobody(connection: sa.Connection) -> None:
+        said = {"resource_provider": C1, "resource_class": "VCPU", "used": 1}
+        connection.execute(sa.insert(allocations).values(consumer_id=99, **said))
+
+    with pytest.raises(ServiceError, match="FOREIGN KEY constraint failed"):
+        store.in_a_transaction(of_nobody)
+    store.in_a_transaction(lambda connection: connection.execute(sa.delete(consumers)))
+    left = sa.select(sa.func.count()).select_from(allocations)
+    assert store.reading(lambda connection: connection.execute(left).scalar()) == 0
 
 
 def test_a_file_that_is_no_database(tmp_path: pathlib.Path) -> None:
