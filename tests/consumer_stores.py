@@ -211,7 +211,7 @@ def check_consumers_without_allocations(engine: sa.Engine) -> None:
     insert = sa.insert(consumers).values(
         generation=0, project="p", user="u", consumer_type_id=unknown(engine)
     )
-    many = [{"uuid": str(uuid.UUID(int=number))} for number in range(1200)]
+    many = [{"uuid": str(uuid.UUID(int=number))} for number in range(2100)]
     with engine.begin() as connection:
         connection.execute(insert, many)
     store.upgrade()

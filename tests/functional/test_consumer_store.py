@@ -1,6 +1,8 @@
 """The store of consumers on SQLite."""
 
 import concurrent.futures
+import tracemalloc
+import uuid
 from typing import Any
 
 import consumer_stores
@@ -9,6 +11,7 @@ import sqlalchemy as sa
 from consumer_stores import C1, body
 
 from steelyard.consumers import ConsumerStore
+from steelyard.consumers.model import consumers
 from steelyard.errors import Conflict, ServiceError
 
 
@@ -32,6 +35,24 @@ def test_what_is_written(store: ConsumerStore, check: Any) -> None:
 @pytest.mark.parametrize("check", consumer_stores.SCHEMAS)
 def test_the_schema(url: str, check: Any) -> None:
     check(sa.create_engine(url))
+
+
+def test_an_upgrade_of_more_consumers_takes_no_more_memory(url: str, store: ConsumerStore) -> None:
+    """None of them has allocations: each is to be found, and removed."""
+    engine = sa.create_engine(url)
+    said = {"project": "p", "user": "u", "consumer_type_id": consumer_stores.unknown(engine)}
+    peaks = []
+    for count in (10_000, 60_000):
+        store.downgrade("0006")
+        with engine.begin() as connection:
+            many = [{**said, "uuid": str(uuid.UUID(int=number))} for number in range(count)]
+            connection.execute(sa.insert(consumers), many)
+        tracemalloc.start()
+        store.upgrade()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert store.types() == {"UNKNOWN": 0}
+    assert peaks[1] < 2 * peaks[0]
 
 
 def test_a_database_without_the_tables_says_so(url: str) -> None:
