@@ -5,7 +5,7 @@ import pathlib
 from typing import Any
 
 import pytest
-from consumer_stores import C1, C2, body
+from consumer_stores import C1, C2, C3, body
 
 from steelyard import cli
 from steelyard.consumers import ConsumerStore
@@ -104,6 +104,25 @@ def test_usages_are_shown(steelyard: Any, url: str) -> None:
     assert "| all  |         2 | 5 MEMORY_MB, 3 VCPU |" in out
     _, out, _ = steelyard("usage", "--project", "p", "--user", "other", "-f", "csv")
     assert "INSTANCE" not in out
+
+
+def test_types_are_counted_and_slips_pointed_out(steelyard: Any, url: str) -> None:
+    store = ConsumerStore(url)
+    store.upgrade()
+    for consumer, kind in ((C1, "INSTANCE"), (C2, "INSTANCE"), (C3, "INTANCE")):
+        store.put_allocations(consumer, body(kind=kind, p1={"VCPU": 1}))
+    said = {
+        "INSTANCE": {"Type": "INSTANCE", "Consumers": 2, "Perhaps meant": []},
+        "INTANCE": {"Type": "INTANCE", "Consumers": 1, "Perhaps meant": ["INSTANCE"]},
+        "UNKNOWN": {"Type": "UNKNOWN", "Consumers": 0, "Perhaps meant": []},
+    }
+    status, out, _ = steelyard("consumer", "types", "-f", "json")
+    assert (status, json.loads(out)) == (0, list(said.values()))
+    assert "| INTANCE  |         1 | INSTANCE      |" in steelyard("consumer", "types")[1]
+    # Nobody of the project is of a type that is not listed.
+    asked = ("consumer", "types", "--project", "p", "-f", "json")
+    assert json.loads(steelyard(*asked)[1]) == [said["INSTANCE"], said["INTANCE"]]
+    assert json.loads(steelyard(*asked, "--user", "nobody")[1]) == []
 
 
 @pytest.mark.parametrize(
