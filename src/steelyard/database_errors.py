@@ -43,14 +43,14 @@ def said(error: sa.exc.DBAPIError) -> str:
 
 def passing(error: BaseException) -> TypeGuard[sa.exc.DBAPIError]:
     """Whether the same may succeed when its transaction is begun again."""
-    return isinstance(error, sa.exc.DBAPIError) and _code(error) in _PASSING
+    return isinstance(error, sa.exc.DBAPIError) and bool(_codes(error) & _PASSING)
 
 
 def _advice(error: sa.exc.DBAPIError) -> str:
-    code = _code(error)
-    if code in _LACKING or said(error).startswith("no such "):
+    codes = _codes(error)
+    if codes & _LACKING or said(error).startswith("no such "):
         return "; steelyard db upgrade brings the tables, with --schema tags those of tags"
-    if str(code).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+    if any(str(code).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) for code in codes):
         return (
             "; somebody else is writing to it: try again, and wait longer if need be, with a "
             "?timeout= of more seconds in its URL"
@@ -58,10 +58,11 @@ def _advice(error: sa.exc.DBAPIError) -> str:
     return ""
 
 
-def _code(error: sa.exc.DBAPIError) -> Any:
-    """What the driver calls the error by."""
+def _codes(error: sa.exc.DBAPIError) -> set[object]:
+    """What the driver calls the error by.
+
+    PyMySQL has MySQL's number and, in newer versions, also an SQLSTATE, which most numbers share.
+    """
     original: Any = error.orig
-    for name in ("sqlstate", "pgcode", "sqlite_errorname"):
-        if getattr(original, name, None):
-            return getattr(original, name)
-    return original.args[0] if original.args else None
+    names = ("sqlstate", "pgcode", "sqlite_errorname")
+    return {getattr(original, name, None) for name in names} | set(original.args[:1])

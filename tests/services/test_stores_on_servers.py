@@ -118,7 +118,8 @@ def _count_up(connection: sa.Connection, consumer: str) -> None:
     connection.execute(more.where(consumers.c.uuid == consumer))
 
 
-# What has the database say that there is a deadlock, or that a transaction is too old.
+# What has the database say that there is a deadlock, that a transaction is too old, or, on MariaDB,
+# that it has waited too long.
 GIVING_UP = {
     "postgresql": (
         "DO $$ BEGIN RAISE 'deadlock detected' USING ERRCODE = '40P01'; END $$",
@@ -127,21 +128,28 @@ GIVING_UP = {
     "mysql": (
         "SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'deadlock'",
         "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1020, MESSAGE_TEXT = 'record has changed'",
+        "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1205, MESSAGE_TEXT = 'lock wait timeout'",
     ),
 }
 
 
-@pytest.mark.parametrize("number", range(2))
-def test_what_is_always_given_up_is_told_in_the_end(engine: sa.Engine, number: int) -> None:
-    said, begun = GIVING_UP[engine.dialect.name][number], []
+def test_what_is_always_given_up_is_told_in_the_end(engine: sa.Engine) -> None:
+    for said in GIVING_UP[engine.dialect.name]:
+        begun: list[str] = []
 
-    def work(connection: sa.Connection) -> None:
-        begun.append(connection)
-        connection.exec_driver_sql(said)
+        def work(connection: sa.Connection, said: str = said, begun: Any = begun) -> None:
+            begun.append(said)
+            connection.exec_driver_sql(said)
 
-    with pytest.raises(ServiceError, match="has given up the transaction 5 times: "):
-        ConsumerStore(engine).in_a_transaction(work)
-    assert len(begun) == 5
+        with pytest.raises(ServiceError, match="has given up the transaction 5 times: "):
+            ConsumerStore(engine).in_a_transaction(work)
+        assert begun == [said] * 5
+
+
+def test_a_database_without_the_tables_says_so(engine: sa.Engine) -> None:
+    for ask in (ConsumerStore(engine).types, lambda: ConsumerStore(engine).usages("p")):
+        with pytest.raises(ServiceError, match=r"cannot do it: .*; steelyard db upgrade bri"):
+            ask()
 
 
 def test_a_connection_that_commits_by_itself_is_refused(engine: sa.Engine) -> None:
