@@ -2,25 +2,17 @@
 
 import collections
 import contextlib
-import io
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
-import threading
 import uuid
-import wsgiref.simple_server
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import placements
 import pytest
 from keystoneauth1 import adapter
-from oslo_config import cfg
-from placement import conf as placement_conf
-from placement import deploy
+from served_placement import Steelyard, commands_on
 
 from steelyard.consumers import ConsumerType, PlacementConsumers
 from steelyard.consumers.backfill import Backfill, Goal, Outcome, Result, candidates
@@ -352,75 +344,20 @@ def test_a_placement_that_is_too_old_midway(cloud: Cloud) -> None:
             client.require_types()
 
 
-class Quiet(wsgiref.simple_server.WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (its name)
-        pass
-
-
 @pytest.fixture
-def served(cloud: Cloud, tmp_path: Any) -> Iterator[Any]:
-    """Runs the command in a process of its own, which asks the same Placement over HTTP.
-
-    What it gets has ``before``: what is called with the process and each request, until answered.
-    """
-    conf = cfg.ConfigOpts()
-    placement_conf.register_opts(conf)
-    conf.set_override("auth_strategy", "noauth2", group="api")
-    conf([], default_config_files=[], default_config_dirs=[])
-    app = deploy.loadapp(conf)
-
-    class Steelyard:
-        before: Callable[[Any, str, str], Any] | None = None
-
-        def __call__(self, *argv: str, token: str = "admin", stdin: str = "") -> Any:
-            write_clouds(token)
-            with subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-c", MAIN, "consumer", "backfill", *argv],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                env={**os.environ, "OS_CLIENT_CONFIG_FILE": str(clouds)},
-            ) as self.process:
-                out, err = self.process.communicate(stdin, timeout=100)
-            return self.process.returncode, out, err
-
-        def answer(self, environ: Any, start: Any) -> Any:
-            # Whole, before the process may be ended.
-            body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"] or 0))
-            environ["wsgi.input"] = io.BytesIO(body)
-            if self.before is not None:
-                self.before(self.process, environ["REQUEST_METHOD"], environ["PATH_INFO"])
-            return app(environ, start)
-
-    def write_clouds(token: str) -> None:
-        url = f"http://127.0.0.1:{server.server_port}"
-        auth = {"auth_type": "admin_token", "auth": {"endpoint": url, "token": token}}
-        here = {**auth, "placement_endpoint_override": url}
-        clouds.write_text(json.dumps({"clouds": {"here": here}}))
-
-    steelyard = Steelyard()
-    clouds = tmp_path / "clouds.yaml"
-    server = wsgiref.simple_server.make_server(
-        "127.0.0.1", 0, steelyard.answer, handler_class=Quiet
-    )
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield steelyard
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def served(cloud: Cloud, tmp_path: Any) -> Iterator[Steelyard]:
+    with commands_on(tmp_path) as steelyard:
+        yield steelyard
 
 
-MAIN = "import sys; from steelyard import cli; sys.exit(cli.main())"
-ARGV = ["--type", "INSTANCE", "--project", "p", "--os-cloud", "here"]
+ARGV = ["consumer", "backfill", "--type", "INSTANCE", "--project", "p", "--os-cloud", "here"]
 
 
 def row(outcome: str, count: int, reason: str = "") -> dict[str, Any]:
     return {"Outcome": outcome, "Consumers": count, "Reason": reason}
 
 
-def test_the_command(cloud: Cloud, served: Any) -> None:
+def test_the_command(cloud: Cloud, served: Steelyard) -> None:
     old = [cloud.consumer() for _ in range(3)]
     others = [cloud.consumer(project="q"), cloud.consumer("MIGRATION")]
     before, resources = cloud.state(old), cloud.resources(old + others)
@@ -442,7 +379,7 @@ def test_the_command(cloud: Cloud, served: Any) -> None:
     assert {cloud.found(consumer)["consumer_type"] for consumer in old} == {"INSTANCE"}
 
 
-def test_the_command_takes_a_list(cloud: Cloud, served: Any) -> None:
+def test_the_command_takes_a_list(cloud: Cloud, served: Steelyard) -> None:
     listed, unlisted, gone = cloud.consumer(), cloud.consumer(), str(uuid.uuid4())
     text = f"# of old\n\n{listed.upper()}\n{listed}\n{gone}  # deleted\n"
     status, out, _ = served(*ARGV, "--consumers", "-", "--long", "-f", "json", stdin=text)
@@ -459,7 +396,7 @@ def test_the_command_takes_a_list(cloud: Cloud, served: Any) -> None:
 
 
 def test_a_list_with_a_malformed_line_changes_nothing(
-    cloud: Cloud, served: Any, tmp_path: Any
+    cloud: Cloud, served: Steelyard, tmp_path: Any
 ) -> None:
     asked: list[str] = []
     served.before = lambda process, method, path: asked.append(path)
@@ -471,7 +408,7 @@ def test_a_list_with_a_malformed_line_changes_nothing(
     assert asked == []
 
 
-def test_a_failure_is_seen_in_the_status(cloud: Cloud, served: Any) -> None:
+def test_a_failure_is_seen_in_the_status(cloud: Cloud, served: Steelyard) -> None:
     refused = cloud.consumer()
     cloud.inventory(cloud.providers[0], max_unit=1)
     fine = cloud.consumer(allocations={cloud.provider(): {"resources": {"VCPU": 1}}})
@@ -485,7 +422,7 @@ def test_a_failure_is_seen_in_the_status(cloud: Cloud, served: Any) -> None:
     assert [each["consumer_type"] for each in found.values()] == ["unknown", "INSTANCE"]
 
 
-def test_who_may_not_is_told_so_once(cloud: Cloud, served: Any) -> None:
+def test_who_may_not_is_told_so_once(cloud: Cloud, served: Steelyard) -> None:
     cloud.consumer()
     status, out, err = served(*ARGV, token="nobody")
     assert (status, out) == (2, "")
@@ -493,7 +430,7 @@ def test_who_may_not_is_told_so_once(cloud: Cloud, served: Any) -> None:
     assert len(err.splitlines()) == 1
 
 
-def test_an_interruption_tells_what_is_done(cloud: Cloud, served: Any) -> None:
+def test_an_interruption_tells_what_is_done(cloud: Cloud, served: Steelyard) -> None:
     consumers = [cloud.consumer() for _ in range(6)]
     resources = cloud.resources(consumers)
     writes: list[str] = []

@@ -1,0 +1,125 @@
+"""The commands that ask the Placement of a cloud, with a real one behind it."""
+
+import json
+import pathlib
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import placements
+import pytest
+from served_placement import Steelyard, commands_on
+
+from steelyard.scheduler import Cloud
+
+AT = placements.at("1.39")
+UUIDS = {name: str(uuid.uuid4()) for name in ("a", "b")}
+HOSTS = {
+    name: {"vcpus": 8, "ram_mb": ram, "disk_gb": 0, "uuid": UUIDS[name]}
+    for name, ram in (("a", 8192), ("b", 4096))
+}
+FLAVORS = {"small": {"vcpus": 2, "ram_mb": 512, "disk_gb": 0}}
+HERE = ("--os-cloud", "here")
+
+
+@pytest.fixture
+def placement(tmp_path: pathlib.Path) -> Iterator[Any]:
+    """It has the two hosts as providers; of the first one it has no more than three VCPUs."""
+    with placements.placement(f"sqlite:///{tmp_path}/placement.db") as client:
+        for name, vcpus in (("a", 3), ("b", 8)):
+            made = {"name": name, "uuid": UUIDS[name]}
+            assert client.post("/resource_providers", json=made, headers=AT).ok
+            inventories = {"VCPU": {"total": vcpus}, "MEMORY_MB": {"total": 8192}}
+            said = {"inventories": inventories, "resource_provider_generation": 0}
+            url = f"/resource_providers/{UUIDS[name]}/inventories"
+            assert client.put(url, json=said, headers=AT).ok
+        yield client
+
+
+@pytest.fixture
+def steelyard(placement: Any, tmp_path: pathlib.Path) -> Iterator[Steelyard]:
+    with commands_on(tmp_path) as made:
+        yield made
+
+
+def write(placement: Any, kind: str | None, user: str) -> None:
+    """A consumer of one VCPU, with a type or as it was done before there were types."""
+    said = {
+        "allocations": {UUIDS["b"]: {"resources": {"VCPU": 1}}},
+        "project_id": "p",
+        "user_id": user,
+        "consumer_generation": None,
+        **({} if kind is None else {"consumer_type": kind}),
+    }
+    headers = placements.at("1.37") if kind is None else AT
+    assert placement.put(f"/allocations/{uuid.uuid4()}", json=said, headers=headers).ok
+
+
+def rows(said: tuple[int, str, str]) -> Any:
+    status, out, err = said
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+def used(kind: str, count: int, **resources: int) -> dict[str, Any]:
+    return {"Type": kind, "Consumers": count, "Resources": resources}
+
+
+def test_usages_are_shown(placement: Any, steelyard: Steelyard) -> None:
+    for kind, user in (("INSTANCE", "u"), ("INSTANCE", "v"), ("MIGRATION", "u"), (None, "u")):
+        write(placement, kind, user)
+    asked = ("usage", "--project", "p", *HERE)
+    assert rows(steelyard(*asked, "-f", "json")) == [
+        used("INSTANCE", 2, VCPU=2),
+        used("MIGRATION", 1, VCPU=1),
+        used("UNKNOWN", 1, VCPU=1),
+    ]
+    assert rows(steelyard(*asked, "--type", "all", "-f", "json")) == [used("all", 4, VCPU=4)]
+    of_u = ("--user", "u", "-f", "json")
+    assert rows(steelyard(*asked, "--type", "INSTANCE", *of_u)) == [used("INSTANCE", 1, VCPU=1)]
+    assert rows(steelyard(*asked, "--type", "UNKNOWN", *of_u)) == [used("UNKNOWN", 1, VCPU=1)]
+    assert "| INSTANCE  |         2 | 2 VCPU    |" in steelyard(*asked)[1]
+
+
+def test_types_are_counted_and_slips_pointed_out(placement: Any, steelyard: Steelyard) -> None:
+    for kind in ("INSTANCE", "INSTANCE", "INTANCE"):
+        write(placement, kind, "u")
+    assert rows(steelyard("consumer", "types", "--project", "p", *HERE, "-f", "json")) == [
+        {"Type": "INSTANCE", "Consumers": 2, "Perhaps meant": []},
+        {"Type": "INTANCE", "Consumers": 1, "Perhaps meant": ["INSTANCE"]},
+    ]
+    status, _, err = steelyard("consumer", "types", *HERE)
+    assert status == 2
+    assert "Placement counts the consumers of one project: name --project" in err
+
+
+def test_who_may_not_ask_is_told_so(steelyard: Steelyard) -> None:
+    for command in (("usage",), ("consumer", "types")):
+        status, out, err = steelyard(*command, "--project", "p", *HERE, token="nobody")
+        assert (status, out) == (2, "")
+        assert err.startswith("steelyard: Placement answered 403: ")
+
+
+def test_what_is_scheduled_is_recorded_in_a_cloud(
+    placement: Any, steelyard: Steelyard, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "cloud.json"
+    path.write_text(json.dumps({"hosts": HOSTS, "flavors": FLAVORS}))
+    schedule = ("schedule", "--cloud", str(path), "--flavor", "small", "--commit", *HERE)
+    (placed,) = rows(steelyard(*schedule, "--project", "p", "--user", "u", "-f", "json"))
+    assert placed["Host"] == "a"
+    (consumer,) = Cloud.load(path).servers
+    found = placement.get(f"/allocations/{consumer}", headers=AT).json()
+    assert (found["consumer_type"], found["project_id"]) == ("INSTANCE", "p")
+    assert list(found["allocations"]) == [UUIDS["a"]]
+    # The file says that there is room for more; Placement knows better, and nothing is changed.
+    before = path.read_text()
+    status, _, err = steelyard(*schedule)
+    assert (status, "Unable to allocate inventory" in err) == (2, True)
+    assert path.read_text() == before
+    moved = steelyard("server", "move", "small-1", "--cloud", str(path), *HERE, "-f", "json")
+    assert rows(moved)["To"] == "b"
+    asked = ("usage", "--project", "p", *HERE, "-f", "json")
+    assert rows(steelyard(*asked)) == [used("INSTANCE", 1, MEMORY_MB=512, VCPU=2)]
+    found = placement.get(f"/allocations/{consumer}", headers=AT).json()
+    assert list(found["allocations"]) == [UUIDS["b"]]
