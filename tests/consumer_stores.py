@@ -196,9 +196,13 @@ def check_migrations(engine: sa.Engine) -> None:
     store.upgrade()
     assert store.get_allocations(C1) == body(1, kind="UNKNOWN", p1={"VCPU": 2})
     assert set(metadata.tables) <= set(sa.inspect(engine).get_table_names())
+    store.put_allocations(C1, body(1, p1={"VCPU": 2}))
+    store.put_allocations(C2, body(kind="MIGRATION", p2={"VCPU": 3, "DISK_GB": 1}))
     store.downgrade("0002")
-    store.upgrade()
-    assert store.usages("p") == {"usages": {"UNKNOWN": {"consumer_count": 1, "VCPU": 2}}}
+    store.upgrade()  # the types are lost on the way, and nothing else
+    assert store.get_allocations(C1) == body(2, kind="UNKNOWN", p1={"VCPU": 2})
+    assert store.get_allocations(C2) == body(1, kind="UNKNOWN", p2={"VCPU": 3, "DISK_GB": 1})
+    assert store.types() == {"UNKNOWN": 2}
     store.downgrade("base")
     assert not set(metadata.tables) & set(sa.inspect(engine).get_table_names())
 

@@ -4,7 +4,8 @@ The databases are full, and at revision 0002. "One statement": revision 0004, wh
 types with a constant default. "Batches": the same without one, by a column that may be null, an
 UPDATE of 10 000 rows at a time, each in a transaction, and a column that is not null in the end
 (SQLite copies the table for it). "Index of users" and "of amounts": revisions 0005 and 0006, which
-both ways need. Times are in seconds. Beside them is the most memory that Python had at once
+both ways need. "Look": revision 0007, which looks for consumers without allocations; "removal": the
+same where nobody has any, so that each of the consumers is removed. Times are in seconds. Beside them is the most memory that Python had at once
 meanwhile, in MiB: what is the same for few consumers and for many does not depend on them.
 """
 
@@ -28,7 +29,7 @@ from steelyard.consumers import ConsumerStore, model
 
 CONSUMERS = 1_000_000
 BATCH = 10_000
-REVISIONS = ["0004", "0005", "0006"]
+REVISIONS = ["0004", "0005", "0006", "0007"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Row:
     consumers: int
     steps: dict[str, Taken]
     batches: Taken
+    removal: Taken
 
     @property
     def ratio(self) -> float:
@@ -53,17 +55,19 @@ class Row:
         return self.batches.seconds / self.steps["0004"].seconds
 
     def __str__(self) -> str:
-        one, users, amounts = (self.steps[revision] for revision in REVISIONS)
+        one, users, amounts, look = (self.steps[revision] for revision in REVISIONS)
         faster = "one statement" if self.ratio > 1 else "batches"
         return (
             f"{self.database:>10} | {self.consumers:9} | {one} | {self.batches} | "
-            f"{faster:13} {self.ratio:6.1f}x | {users} | {amounts}"
+            f"{faster:13} {self.ratio:6.1f}x | {users} | {amounts} | "
+            f"{look} | {self.removal}"
         )
 
 
 HEADER = (
     f"{'database':>10} | {'consumers':>9} | {'one statement':>13} | {'batches':>13} | "
-    f"{'faster':13} {'ratio':>7} | {'index of users':>13} | {'of amounts':>13}"
+    f"{'faster':13} {'ratio':>7} | {'index of users':>13} | {'of amounts':>13} | "
+    f"{'look':>13} | {'removal':>13}"
 )
 
 
@@ -95,8 +99,19 @@ def in_steps(url: sa.URL, consumers: int) -> dict[str, Taken]:
         taken = {
             revision: measure(functools.partial(store.upgrade, revision)) for revision in REVISIONS
         }
-        store.upgrade()
         assert store.count(PROJECT, consumer_type="UNKNOWN") == consumers
+    return taken
+
+
+def removal(url: sa.URL, consumers: int) -> Taken:
+    with without_types(url, consumers) as engine:
+        store = ConsumerStore(engine)
+        store.upgrade("0006")
+        with engine.begin() as connection:
+            connection.execute(sa.delete(model.allocations))
+        consumer_usages.tidy(engine, "consumers", "allocations")
+        taken = measure(store.upgrade)
+        assert store.types() == {"UNKNOWN": 0}
     return taken
 
 
@@ -134,7 +149,8 @@ def run(urls: Iterable[sa.URL], sizes: Iterable[int], show: Callable[[str], None
         for consumers in sizes:
             steps = in_steps(url, consumers)
             batches = in_batches(url, consumers)
-            measured.append(Row(url.get_backend_name(), consumers, steps, batches))
+            gone = removal(url, consumers)
+            measured.append(Row(url.get_backend_name(), consumers, steps, batches, gone))
             show(str(measured[-1]))
     return measured
 
