@@ -73,6 +73,10 @@ def test_a_slip_among_many_names_is_found() -> None:
     assert near["INSTANCE_FO"] == ["INSTANCE_OF"]
 
 
+def test_what_is_there_from_the_beginning_is_no_slip() -> None:
+    assert near_misses({"UNKNOWN": 0, "UNKNOW": 3}) == {"UNKNOW": ["UNKNOWN"]}
+
+
 def body(**changes: Any) -> Any:
     whole = {
         "allocations": {PROVIDER: {"resources": {"VCPU": 2, "MEMORY_MB": 3}, "generation": 4}},

@@ -50,11 +50,12 @@ _COMPARED = 50
 def near_misses(counts: Mapping[str, int]) -> dict[str, list[str]]:
     """For each name that is nearly another one, used by more consumers: that other one.
 
-    Of the names of a length, the fifty that most use are such others.
+    Of the names of a length, the fifty that most use are such others. UNKNOWN is always one, and
+    never a slip: it is there before anybody writes.
     """
     found = {}
     greater: defaultdict[int, list[str]] = defaultdict(list)
-    for name in sorted(counts, key=lambda name: (-counts[name], name)):
+    for name in sorted(counts, key=lambda name: (name != UNKNOWN.name, -counts[name], name)):
         others = [other for length in _near_lengths(len(name)) for other in greater[length]]
         near = difflib.get_close_matches(name, others, cutoff=_NEAR)
         if near:
