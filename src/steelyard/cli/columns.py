@@ -34,6 +34,16 @@ class Names(_Column):
         return ", ".join(self._value)
 
 
+class Many(_Column):
+    """Names that may be very many: their number, and the first of them."""
+
+    _SHOWN = 3
+
+    def human_readable(self) -> str:
+        more = ", …" if len(self._value) > self._SHOWN else ""
+        return f"{len(self._value)}: {', '.join(self._value[: self._SHOWN])}{more}"
+
+
 class Reasons(_Column):
     """Why each of some hosts was rejected."""
 
