@@ -5,7 +5,7 @@ Flavors with the same extra specs are judged once, and so are hosts in the same 
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from steelyard.aggregates import FORCE_KEY, Content, Judge, content
 from steelyard.desk.novas_rules import SENTINELS
@@ -101,38 +101,32 @@ def compare(cloud: Cloud, ours: AggregateInstanceTypeFilter, rules: Rules) -> Co
     hosts: dict[tuple[Aggregate, ...], list[HostState]] = {}
     for host in host_states(cloud):
         hosts.setdefault(tuple(host.aggregates), []).append(host)
-    judgements = [
-        _judge(same, alike, ours, rules) for same in flavors.values() for alike in hosts.values()
-    ]
+    by_aggregates = [(alike[0], tuple(host.host for host in alike)) for alike in hosts.values()]
+    judgements = []
+    for same in flavors.values():
+        flavor, names = same[0], tuple(flavor.name for flavor in same)
+        for host, host_names in by_aggregates:
+            said = _judge(flavor, host, ours, rules)
+            judgements.append(Judgement(names, host_names, *said))
     return Comparison(rules.name, len(cloud.flavors), len(cloud.hosts), tuple(judgements))
 
 
 def _judge(
-    flavors: Sequence[Flavor],
-    hosts: Sequence[HostState],
-    ours: AggregateInstanceTypeFilter,
-    rules: Rules,
-) -> Judgement:
-    """The answers for flavors that are alike on hosts that are alike."""
-    flavor, host, request = flavors[0], hosts[0], Request(flavors[0])
-    nova = rules.judge(flavor.extra_specs, tuple(host.aggregates))
+    flavor: Flavor, host: HostState, ours: AggregateInstanceTypeFilter, rules: Rules
+) -> tuple[Outcome, bool, Kind | None, str]:
+    """Nova's answer, whether ours passes, and what changes for which cause."""
+    request, aggregates = Request(flavor), tuple(host.aggregates)
+    nova = rules.judge(flavor.extra_specs, aggregates)
     passes = ours.host_passes(host, request)
     kind = _kind(nova.outcome, passes=passes)
     if kind is None:
         cause = ""
     elif kind is Kind.NEWLY_ACCEPTED:
-        cause = _why_accepted(flavor.extra_specs, tuple(host.aggregates), rules)
+        cause = _why_accepted(flavor.extra_specs, aggregates, rules)
     else:
         here = "the host passes" if passes else ours.examine(host, request).cause
         cause = f"{nova.why}; here: {here}" if nova.why else here
-    return Judgement(
-        tuple(flavor.name for flavor in flavors),
-        tuple(host.host for host in hosts),
-        nova.outcome,
-        passes,
-        kind,
-        cause,
-    )
+    return nova.outcome, passes, kind, cause
 
 
 def _kind(nova: Outcome, *, passes: bool) -> Kind | None:

@@ -30,16 +30,20 @@ class OwnRules:
         self, extra_specs: Mapping[str, str], aggregates: tuple[Aggregate, ...]
     ) -> NovaVerdict:
         offers = self._offers_of(aggregates)
-        keys = [
-            _Key(key, [_answer(text, value) for value in offers.get(bare, ())])
+        keys = {
+            key: _answers(text, offers.get(bare, ()))
             for key, bare, text in demands(extra_specs)
             if bare != key or ":" not in key
-        ]
+        }
         # What is not known about a value matters only where the verdict hangs on it.
-        verdict = _verdict(keys, _Says.MATCHES)
-        if verdict == _verdict(keys, _Says.DIFFERS):
-            return verdict
-        return NovaVerdict(Outcome.NOT_KNOWN, _first(keys, _Says.NOT_KNOWN))
+        best, worst = (
+            _outcome([answers.said(stand_in) for answers in keys.values()])
+            for stand_in in (_Says.MATCHES, _Says.DIFFERS)
+        )
+        if best is not worst:
+            return NovaVerdict(Outcome.NOT_KNOWN, _first(keys, _Says.NOT_KNOWN))
+        raises = best in (Outcome.ABORTS, Outcome.MAY_ABORT)
+        return NovaVerdict(best, _first(keys, _Says.RAISES) if raises else "")
 
 
 class _Says(enum.Enum):
@@ -56,47 +60,52 @@ class _Answer(NamedTuple):
     why: str = ""
 
 
-class _Key(NamedTuple):
-    """A key of a flavor, and the answers for the values that are offered for it."""
+class _Answers:
+    """What Nova says of a flavor's text and each of the values that are offered."""
 
-    key: str
-    answers: list[_Answer]
+    def __init__(self, text: str, values: tuple[str, ...]) -> None:
+        self.each = [_answer(text, value) for value in values]
+        said = frozenset(answer.says for answer in self.each)
+        known = said - {_Says.NOT_KNOWN}
+        self._known, self._all_known = known, known == said
 
-    def says(self, instead_of_not_known: _Says) -> set[_Says]:
-        said = {answer.says for answer in self.answers}
-        return {instead_of_not_known if each is _Says.NOT_KNOWN else each for each in said}
+    def said(self, stand_in: _Says) -> frozenset[_Says]:
+        """All that is said, with a word in the stead of what is not known."""
+        return self._known if self._all_known else self._known | {stand_in}
 
 
-def _verdict(keys: list[_Key], instead_of_not_known: _Says) -> NovaVerdict:
-    said = [key.says(instead_of_not_known) for key in keys]
+def _outcome(said: list[frozenset[_Says]]) -> Outcome:
+    """Nova's answer from what is said about each key."""
     passes = all(_Says.MATCHES in each for each in said)
     if not any(_Says.RAISES in each for each in said):
-        return NovaVerdict(Outcome.PASSES if passes else Outcome.REJECTS)
-    # Of a key, the first value that matches ends the search; of a flavor, the first key without.
+        return Outcome.PASSES if passes else Outcome.REJECTS
+    # For a key, the first value that matches ends the search; for a flavor, the first key that
+    # has none. What raises may come behind it.
     rejects = any(each <= {_Says.DIFFERS} for each in said)
-    outcome = Outcome.MAY_ABORT if passes or rejects else Outcome.ABORTS
-    return NovaVerdict(outcome, _first(keys, _Says.RAISES))
+    return Outcome.MAY_ABORT if passes or rejects else Outcome.ABORTS
 
 
-def _first(keys: list[_Key], wanted: _Says) -> str:
-    found = (
-        f"key {key.key!r}: {answer.why}"
-        for key in keys
-        for answer in key.answers
+def _first(keys: Mapping[str, _Answers], wanted: _Says) -> str:
+    return next(
+        f"key {key!r}: {answer.why}"
+        for key, answers in keys.items()
+        for answer in answers.each
         if answer.says is wanted
     )
-    return next(found, "")
 
 
-def _offers(aggregates: Iterable[Aggregate]) -> dict[str, list[str]]:
+def _offers(aggregates: Iterable[Aggregate]) -> dict[str, tuple[str, ...]]:
+    """The values that Nova reads for each key."""
     offers: dict[str, set[str]] = {}
     for aggregate in aggregates:
         for key, text in aggregate.metadata.items():
             offers.setdefault(key, set()).update(map(str.strip, text.split(",")))
-    return {key: sorted(values) for key, values in offers.items()}
+    return {key: tuple(sorted(values)) for key, values in offers.items()}
 
 
-@functools.lru_cache(maxsize=65536)
+_answers = functools.lru_cache(maxsize=65536)(_Answers)
+
+
 def _answer(text: str, value: str) -> _Answer:
     plain, words = text.strip(), text.split()
     if words[:1] == [OR]:
