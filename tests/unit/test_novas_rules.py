@@ -102,6 +102,7 @@ def test_any_aggregate_will_do() -> None:
     ("text", "value", "why"),
     [
         (">= 4", "many", "could not convert string to float: 'many'"),
+        (">= 4 ", "many", "could not convert string to float: 'many'"),
         (">= few", "4", "could not convert string to float: 'few'"),
     ],
 )

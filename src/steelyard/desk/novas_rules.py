@@ -116,7 +116,7 @@ def _answer(text: str, value: str) -> _Answer:
     if len(words) == 1:  # an operator without operand
         return _match(False)
     if expression.faults or any(isinstance(part, Numbers) for part in expression.alternatives):
-        return _of_numbers(expression, words[1], value)
+        return _of_numbers(text, words[1], value)
     return _match(expression.admits(value))
 
 
@@ -132,13 +132,13 @@ def _of_junction(text: str, words: list[str], value: str) -> _Answer:
     return _match(value in words[1::2])
 
 
-def _of_numbers(expression: Expression, operand: str, value: str) -> _Answer:
+def _of_numbers(text: str, operand: str, value: str) -> _Answer:
     for word in (value, operand):
         try:
             float(word)
         except ValueError as error:
-            return _Answer(_Says.RAISES, ends_in(str(expression), value, error))
+            return _Answer(_Says.RAISES, ends_in(text, value, error))
     for word in (value, operand):
         if finite_number(word) is None:
             return _Answer(_Says.NOT_KNOWN, f"{word!r} is no finite number")
-    return _match(expression.admits(value))
+    return _match(Expression.parse(text).admits(value))
