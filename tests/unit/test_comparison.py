@@ -186,7 +186,8 @@ def test_why_a_host_is_newly_accepted_by_the_rules_of_others(
             {"k": "<or> a b <or> c"},
             {"k": "c"},
             "not known without nova",
-            "key 'k': '<or> a b <or> c' has not one word between two '<or>'; here: the host passes",
+            "key 'k': '<or> a b <or> c' has other than one word between two '<or>', and Nova "
+            "reads every second word; here: the host passes",
         ),
         (
             {"hw:k": "a"},
@@ -224,7 +225,8 @@ def test_what_is_worst_comes_first(conf: Any) -> None:
 
 
 def test_the_options_of_our_filter_count(configured: Any) -> None:
-    described = ({"f": {}}, {"one": ({"owner": "me"} | FORCED, "h1")})
+    flavors: dict[str, Texts] = {"f": {}}
+    described = (flavors, {"one": ({"owner": "me"} | FORCED, "h1")})
     assert [each[0] for each in changes(*described, conf=configured())] == ["newly rejected"]
     assert changes(*described, conf=configured("force_check_ignored_keys = owner")) == []
     # Trying it out changes what is enforced, and not what is compared.

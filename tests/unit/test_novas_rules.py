@@ -114,4 +114,7 @@ def test_what_raises_is_said(text: str, value: str, why: str) -> None:
 def test_what_is_not_known_is_said() -> None:
     assert judge({"k": ">= 4"}, {"k": "3, inf"}).why == "key 'k': 'inf' is no finite number"
     said = judge({f"{SCOPE}k": "<or> a b <or> c"}, {"k": "c"}).why
-    assert said == f"key '{SCOPE}k': '<or> a b <or> c' has not one word between two '<or>'"
+    assert said == (
+        f"key '{SCOPE}k': '<or> a b <or> c' has other than one word between two '<or>', and Nova "
+        f"reads every second word"
+    )

@@ -128,8 +128,12 @@ def _of_junction(text: str, words: list[str], value: str) -> _Answer:
     if len(words) == 1:
         return _Answer(_Says.RAISES, ends_in(text, value, IndexError("pop from empty list")))
     if set(words[::2]) != {OR}:
-        return _Answer(_Says.NOT_KNOWN, f"{text!r} has not one word between two {OR!r}")
+        return _Answer(_Says.NOT_KNOWN, _not_one_word(text))
     return _match(value in words[1::2])
+
+
+def _not_one_word(text: str) -> str:
+    return f"{text!r} has other than one word between two {OR!r}, and Nova reads every second word"
 
 
 def _of_numbers(text: str, operand: str, value: str) -> _Answer:
