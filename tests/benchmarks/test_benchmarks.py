@@ -27,6 +27,12 @@ def test_the_filters_agree_on_the_inputs_of_the_benchmark(capsys: Any) -> None:
     assert "first" in capsys.readouterr().out
 
 
+def test_the_rules_agree_on_the_cloud_of_the_benchmark(capsys: Any) -> None:
+    (row,) = benchmark("comparison").run([(40, 400, 20)], print)
+    assert 0 < row.changed < 40 * 400
+    assert "racks" in capsys.readouterr().out
+
+
 def test_the_weighers_agree_on_the_inputs_of_the_benchmark(capsys: Any) -> None:
     rows = benchmark("soft_affinity").run(200, [10, 100], 2, print)
     assert [row.members for row in rows] == [10, 100]

@@ -85,7 +85,7 @@ def test_changes_are_grouped_by_cause(cloud: str) -> None:
     assert {row["Nova's rules"] for row in json.loads(out)} == {"steelyard's own"}
     assert status == 1
     assert err == (
-        "steelyard: by what steelyard knows of Nova: of 35 pairs of flavor and host (7 x 5) "
+        "steelyard: Nova's rules from what steelyard knows of them: of 35 pairs of flavor and host (7 x 5) "
         f"25 stay the same, 8 would change, 2 are not known{HOW}\n"
     )
 
@@ -94,7 +94,7 @@ def test_where_nothing_changes_the_status_is_0(cloud: str) -> None:
     argv = ("--cloud", cloud, "--rules", "own", "--flavor", "plain", "--flavor", "nvme")
     status, out, err = compare(*argv, "-f", "json")
     assert (status, json.loads(out)) == (0, [])
-    assert err.startswith("steelyard: by what steelyard knows of Nova: of 10 pairs ")
+    assert err.startswith("steelyard: Nova's rules from what steelyard knows of them: of 10 pairs ")
     assert "(2 x 5) 10 stay the same, 0 would change;" in err
 
 

@@ -147,11 +147,11 @@ def test_the_command_asks_the_nova_that_is_installed(choice: tuple[str, ...]) ->
     assert {row["Nova's rules"] for row in rows} == {NOVAS.name}
     assert NOVAS.name.startswith("nova ")
     # One line, whatever Nova and its libraries would have said while they were imported.
-    assert err.startswith(f"steelyard: by {NOVAS.name}: of ")
+    assert err.startswith(f"steelyard: Nova's rules from {NOVAS.name}: of ")
     assert err.count("\n") == 1
     _, own, said = steelyard("--cloud", "switching.yaml", "--rules", "own")
     known = [row for row in own if row["Change"] != "not known without nova"]
-    assert "by what steelyard knows of Nova" in said
+    assert "from what steelyard knows of them: " in said
     changes = {(row["Change"], row["Cause"], *row["Flavors"], *row["Hosts"]) for row in rows}
     assert {
         (row["Change"], row["Cause"], *row["Flavors"], *row["Hosts"]) for row in known

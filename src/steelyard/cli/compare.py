@@ -154,7 +154,7 @@ def _summary(comparison: Comparison) -> str:
     changed = sum(pairs.values()) - unknown
     own = comparison.rules == OwnRules.name
     return (
-        f"by {'what steelyard knows of Nova' if own else comparison.rules}: "
+        f"Nova's rules from {'what steelyard knows of them' if own else comparison.rules}: "
         f"of {everything} pairs of flavor and host ({comparison.flavors} x {comparison.hosts}) "
         f"{everything - changed - unknown} stay the same, {changed} would change"
         f"{f', {unknown} are not known' if unknown else ''}"
