@@ -21,9 +21,11 @@ _DIFFERENT = 1
 _NOVA = "nova"
 _OWN = "own"
 
-_HOW_TO_GET_NOVAS = (
-    "; for Nova's own rules, install Nova in this environment: python3 -m pip install nova"
-)
+# How to get Nova's rules, for those who have chosen our own and for those who have only these.
+_HOW_TO_GET_NOVAS = {
+    _OWN: "leave out --rules own where Nova is installed",
+    None: "install Nova in this environment: python3 -m pip install nova",
+}
 
 
 class Compare(Listing):
@@ -70,7 +72,10 @@ class Compare(Listing):
         if self._comparison is None:
             return status
         self.app.stdout.flush()  # what was listed comes before what is said of it
-        self.app.stderr.write(f"steelyard: {_summary(self._comparison)}\n")
+        said = _summary(self._comparison)
+        if self._comparison.rules == OwnRules.name:
+            said += f"; for Nova's own rules, {_HOW_TO_GET_NOVAS[parsed_args.rules]}"
+        self.app.stderr.write(f"steelyard: {said}\n")
         return status or (_DIFFERENT if self._comparison.changes else 0)
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
@@ -153,10 +158,10 @@ def _summary(comparison: Comparison) -> str:
     everything, unknown = comparison.flavors * comparison.hosts, pairs[Kind.NOT_KNOWN]
     changed = sum(pairs.values()) - unknown
     own = comparison.rules == OwnRules.name
+    whose = "what steelyard knows of them" if own else comparison.rules
     return (
-        f"Nova's rules from {'what steelyard knows of them' if own else comparison.rules}: "
+        f"Nova's rules from {whose}: "
         f"of {everything} pairs of flavor and host ({comparison.flavors} x {comparison.hosts}) "
         f"{everything - changed - unknown} stay the same, {changed} would change"
         f"{f', {unknown} are not known' if unknown else ''}"
-        f"{_HOW_TO_GET_NOVAS if own else ''}"
     )
