@@ -13,7 +13,7 @@ SERVICE_TYPE = "placement"
 _ERRORS = {
     400: errors.BadRequest,
     401: errors.NoAccess,
-    403: errors.NoAccess,
+    403: errors.Forbidden,
     404: errors.NotFound,
     406: errors.MicroversionTooLow,
     409: errors.Conflict,

@@ -15,6 +15,7 @@ from steelyard.errors import (
     BadRequest,
     ConcurrentUpdate,
     Conflict,
+    Forbidden,
     MicroversionTooLow,
     NoAccess,
     NotFound,
@@ -102,7 +103,7 @@ def test_an_old_placement_is_not_asked_what_it_cannot_understand(server: Server)
     [
         (400, {"errors": [{"detail": "no\n such"}]}, BadRequest, "answered 400: no such"),
         (401, {"error": {"message": "who?"}}, NoAccess, "answered 401: who?"),
-        (403, {"errors": [{"detail": None}]}, NoAccess, "answered 403: no reason given"),
+        (403, {"errors": [{"detail": None}]}, Forbidden, "answered 403: no reason given"),
         (404, {}, NotFound, "answered 404"),
         (406, {"errors": []}, MicroversionTooLow, "answered 406"),
         (409, {"errors": [{"detail": "again"}]}, Conflict, "answered 409: again"),
