@@ -6,7 +6,7 @@ from typing import Any
 
 from steelyard import errors
 from steelyard.desk.compute import Compute
-from steelyard.placement import Placement
+from steelyard.placement import SERVICE_TYPE, Placement
 
 MODEL = "placement"
 """The model of consumers that is made for it."""
@@ -21,14 +21,32 @@ def placement(cloud: str) -> Placement:
 def compute_and_placement(cloud: str) -> tuple[Compute, Placement | None]:
     """The clients of its Nova and of its Placement, if the catalogue of its services has one."""
     with _connected(cloud) as connection:
-        compute, placement = map(connection.config.get_session_client, ("compute", "placement"))
-        if compute.get_endpoint() is None:
-            raise errors.ServiceError(
-                f"--os-cloud {cloud}: its catalogue of services has no compute service for this "
-                f"region and interface"
-            )
-        there = placement.get_endpoint() is not None
-        return Compute(compute), Placement(placement) if there else None
+        compute = _adapter(connection.config, "compute", min_version="2", max_version="2.latest")
+        placement = _adapter(connection.config, SERVICE_TYPE)
+    if compute is None:
+        raise errors.ServiceError(
+            f"--os-cloud {cloud}: the catalogue of its services has no compute for this region and "
+            f"interface"
+        )
+    return Compute(compute), None if placement is None else Placement(placement)
+
+
+def _adapter(config: Any, service_type: str, **versions: str) -> Any:
+    """For what several threads ask at once; None where the catalogue does not have it."""
+    from keystoneauth1 import adapter, exceptions  # noqa: PLC0415  (an extra)
+
+    made = adapter.Adapter(
+        config.get_session(),
+        service_type=config.get_service_type(service_type),
+        interface=config.get_interface(service_type),
+        region_name=config.get_region_name(service_type),
+        endpoint_override=config.get_endpoint(service_type),
+        **versions,
+    )
+    try:
+        return None if made.get_endpoint() is None else made
+    except exceptions.CatalogException:
+        return None
 
 
 @contextlib.contextmanager

@@ -15,13 +15,15 @@ import wsgiref.simple_server
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from real import clouds  # before the rest of Nova, as its functional tests want
+
+# isort: split
 import fixtures
 from keystoneauth1 import fixture as keystone
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
 from oslo_config import cfg
 from placement import deploy
-from real import clouds
 
 from steelyard import cli
 from steelyard import conf as options
@@ -103,6 +105,8 @@ class Served:
 
 
 class Imports(clouds.Cloud):
+    enabled_filter = "ServerGroupAntiAffinityFilter"
+
     def setUp(self) -> None:
         super().setUp()
         self.served = Served(
@@ -278,7 +282,7 @@ class Imports(clouds.Cloud):
         cloud, _ = self.imported()
         self.assertEqual({"vcpus": 2, "disk_gb": 100}, dict(cloud.hosts["host2"].used))
         self.assert_free_as_in_placement(cloud)
-        for memory_mb in (1, 1500, 2500, 4000, 5192, 5193, 9000):
+        for memory_mb in (1, 1680, 1681, 4680, 4681, 9000):
             flavor = Flavor("f", 1, memory_mb, 1)
             self.assertEqual(
                 self.providers_with_room(flavor), self.hosts_with_room(cloud, flavor), memory_mb
@@ -300,7 +304,7 @@ class Imports(clouds.Cloud):
         self.aggregate("host1", ssd="sata")
         self.aggregate("host2", ssd="nvme")
         self.aggregate("host3", ssd="nvme")
-        self.boot(host="host2", memory_mb=7900, ssd="nvme")
+        self.boot(host="host2", memory_mb=7000, ssd="nvme")
         flavor = self._create_flavor(memory_mb=2048, vcpu=1, extra_spec={"ssd": "nvme"})
         cloud, _ = self.imported()
         conf = cfg.ConfigOpts()
@@ -315,7 +319,7 @@ class Imports(clouds.Cloud):
 
     def test_servers_on_no_host_and_names_that_are_there_twice(self) -> None:
         self.flags(shelved_offload_time=0)
-        lost = self.boot(memory_mb=999_999)
+        lost = self.boot(memory_mb=40_000)
         self.assertEqual("ERROR", lost["status"])
         shelved = self.boot()
         self.api.post_server_action(shelved["id"], {"shelve": {}})
@@ -367,15 +371,10 @@ class Imports(clouds.Cloud):
 
     def test_what_a_file_cannot_say_is_remarked_on_once(self) -> None:
         for number, host in enumerate(self.hosts[:2]):
-            body = {
-                "resource_provider_generation": self.of_provider(host, "inventories")[
-                    "resource_provider_generation"
-                ],
-                "total": 4,
-                "max_unit": 4,
-            }
-            url = f"/resource_providers/{self.provider(host)}/inventories/VGPU"
-            self.assertEqual(200, self.placement.put(url, body, version="1.14").status)
+            there = self.of_provider(host, "inventories")
+            there["inventories"]["VGPU"] = {"total": 4, "max_unit": 4}
+            url = f"/resource_providers/{self.provider(host)}/inventories"
+            self.assertEqual(200, self.placement.put(url, there, version="1.14").status)
             child = {
                 "name": f"gpu{number}",
                 "uuid": f"20000000-0000-4000-8000-00000000000{number}",
@@ -467,9 +466,10 @@ class Imports(clouds.Cloud):
             status, said = self.run_import(cloud)
             self.assertEqual(2, status)
             self.assertIn(words, said)
-            self.assertEqual(1, len(said.splitlines()), said)
+            lines = [line for line in said.splitlines() if not line.startswith("WARNING: ")]
+            self.assertEqual(1, len(lines), said)
         self.served.catalogue = ["placement"]
         status, said = self.run_import("admin")
         self.assertEqual(2, status)
-        self.assertIn("its catalogue of services has no compute service", said)
+        self.assertIn("the catalogue of its services has no compute", said)
         self.assertFalse(self.path.exists())
