@@ -23,10 +23,8 @@ Parse = Callable[[Mapping[str, Any]], ValueT]
 class Compute:
     """A client that only reads. ``session`` is a keystoneauth1 session, or an adapter."""
 
-    def __init__(self, session: Any, page: int | None = None) -> None:
+    def __init__(self, session: Any) -> None:
         self._service = sessions.Service("a Nova", "placement", session, service_type="compute")
-        # How many a page has at most; Nova has a limit of its own, which it keeps to anyway.
-        self._page = {} if page is None else {"limit": page}
 
     def listing(self, path: str, key: str, parse: Parse[ValueT], **query: Any) -> list[ValueT]:
         """What is listed all at once."""
@@ -37,7 +35,7 @@ class Compute:
     ) -> Iterator[ValueT]:
         """What is listed in pages, of which each begins behind the last one of the page before."""
         # Until there is nothing more: a page may be short for other reasons.
-        while page := self._page_of(path, key, parse, query | self._page):
+        while page := self._page_of(path, key, parse, query):
             yield from (parsed for _, parsed in page)
             query["marker"] = page[-1][0]
 
@@ -46,7 +44,7 @@ class Compute:
     ) -> Iterator[ValueT]:
         """What is listed in pages, of which each begins at a number."""
         offset = 0
-        while page := self._page_of(path, key, parse, query | self._page | {"offset": offset}):
+        while page := self._page_of(path, key, parse, query | {"offset": offset}):
             yield from (parsed for _, parsed in page)
             offset += len(page)
 

@@ -38,7 +38,7 @@ def _out_of_service(record: Mapping[str, Any]) -> str:
     reasons = []
     if record["status"] != "enabled":
         reason = record["service"].get("disabled_reason")
-        reasons.append(f"disabled: {reason}" if reason else "disabled")
+        reasons.append(f"disabled: {_text(reason)}" if reason else "disabled")
     if record["state"] != "up":
         reasons.append("down")
     return "; ".join(reasons)
