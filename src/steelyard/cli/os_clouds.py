@@ -31,7 +31,7 @@ def compute_and_placement(cloud: str) -> tuple[Compute, Placement | None]:
     return Compute(compute), None if placement is None else Placement(placement)
 
 
-def _adapter(config: Any, service_type: str, **versions: str) -> Any:
+def _adapter(config: Any, service_type: str, **versions: Any) -> Any:
     """For what several threads ask at once; None where the catalogue does not have it."""
     from keystoneauth1 import adapter, exceptions  # noqa: PLC0415  (an extra)
 
@@ -60,8 +60,19 @@ def _connected(cloud: str) -> Iterator[Any]:
             "asking a cloud needs openstacksdk: python3 -m pip install 'steelyard[placement]'"
         ) from None
     try:
-        yield openstack.connect(cloud=cloud)
+        yield _connect(openstack, cloud)
     except openstack.exceptions.SDKException as error:
         raise errors.BadRequest(f"--os-cloud {cloud}: {error}") from error
     except exceptions.ClientException as error:
         raise errors.ServiceError(f"--os-cloud {cloud}: {error}") from error
+
+
+def _connect(openstack: Any, cloud: str) -> Any:
+    try:
+        return openstack.connect(cloud=cloud)
+    except (AttributeError, TypeError) as error:
+        # What openstacksdk raises of a file that is YAML, and not of the form that it takes.
+        raise errors.BadRequest(
+            f"--os-cloud {cloud}: clouds.yaml, or another file that openstacksdk reads with it, is "
+            f"malformed ({error}); below 'clouds' is a mapping of names"
+        ) from error

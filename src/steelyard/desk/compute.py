@@ -8,14 +8,6 @@ from steelyard import errors, sessions
 MICROVERSION = "2.64"
 """The oldest in which everything is shown that is asked for here; Rocky's Nova speaks it."""
 
-_ERRORS = {
-    400: errors.BadRequest,
-    401: errors.NoAccess,
-    403: errors.Forbidden,
-    404: errors.NotFound,
-    406: errors.MicroversionTooLow,
-}
-
 ValueT = TypeVar("ValueT")
 Parse = Callable[[Mapping[str, Any]], ValueT]
 
@@ -43,10 +35,9 @@ class Compute:
         self, path: str, key: str, parse: Parse[ValueT], **query: Any
     ) -> Iterator[ValueT]:
         """What is listed in pages, of which each begins at a number."""
-        offset = 0
-        while page := self._page_of(path, key, parse, query | {"offset": offset}):
+        while page := self._page_of(path, key, parse, query):
             yield from (parsed for _, parsed in page)
-            offset += len(page)
+            query["offset"] = query.get("offset", 0) + len(page)
 
     def _page_of(
         self, path: str, key: str, parse: Parse[ValueT], query: Mapping[str, Any]
@@ -64,7 +55,7 @@ class Compute:
         headers = {"OpenStack-API-Version": f"compute {MICROVERSION}"}
         answer = self._service.ask("GET", path, headers=headers, params=dict(query))
         if answer.status_code != 200:
-            kind = _ERRORS.get(answer.status_code, errors.ServiceError)
+            kind = sessions.ERRORS.get(answer.status_code, errors.ServiceError)
             raise kind(f"Nova answered {answer.status_code} to {path}: {_reason(answer)}")
         return self._service.content(answer)
 
