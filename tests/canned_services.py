@@ -43,7 +43,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def answering(answers: Answers) -> Iterator[Server]:
     made = Server(("127.0.0.1", 0), Handler)
     made.answers, made.asked = dict(answers), []
-    thread = threading.Thread(target=made.serve_forever)
+    thread = threading.Thread(target=made.serve_forever, args=(0.05,))
     thread.start()
     yield made
     made.shutdown()
@@ -51,14 +51,11 @@ def answering(answers: Answers) -> Iterator[Server]:
     made.server_close()
 
 
-def describe(directory: pathlib.Path, endpoint: str) -> pathlib.Path:
-    """A clouds.yaml whose cloud "here" has its services at the URL."""
-    cloud = {
-        "auth_type": "none",
-        "auth": {"endpoint": endpoint},
-        "compute_endpoint_override": endpoint,
-        "placement_endpoint_override": endpoint,
+def describe(directory: pathlib.Path, endpoint: str, *services: str) -> pathlib.Path:
+    """A clouds.yaml whose cloud "here" has these services, or both, at the URL."""
+    endpoints = {
+        f"{service}_endpoint_override": endpoint for service in services or ("compute", "placement")
     }
     path = directory / "clouds.yaml"
-    path.write_text(json.dumps({"clouds": {"here": cloud}}))
+    path.write_text(json.dumps({"clouds": {"here": {"auth_type": "none", **endpoints}}}))
     return path

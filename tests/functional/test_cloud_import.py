@@ -254,6 +254,20 @@ def test_a_placement_that_is_not_there(server: Server, capsys: Any) -> None:
     assert "Placement is not where the catalogue of services says" in capsys.readouterr().err
 
 
+def test_services_that_the_catalogue_does_not_have(
+    server: Server, tmp_path: Any, capsys: Any
+) -> None:
+    canned_services.describe(tmp_path / "config", server.url, "compute")
+    assert cli.main(IMPORT) == 0
+    assert "Placement is not in the catalogue of services" in capsys.readouterr().err
+    canned_services.describe(tmp_path / "config", server.url, "placement")
+    assert cli.main([*IMPORT, "--replace"]) == 2
+    assert capsys.readouterr().err == (
+        "steelyard: --os-cloud here: the catalogue of its services has no compute for this region "
+        "and interface\n"
+    )
+
+
 def test_a_provider_that_goes_meanwhile(server: Server, capsys: Any) -> None:
     for kind in ("inventories", "usages", "traits"):
         del server.answers[f"{PROVIDER}/{kind}"]

@@ -80,19 +80,20 @@ class Served:
 
     def _identity(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] == "GET":
-            found = keystone.V3Discovery(f"{self.url}/identity/v3")
-            status, headers, answer = "200 OK", [], {"version": found}
+            found = {"version": keystone.V3Discovery(f"{self.url}/identity/v3")}
+            status, token, answer = "200 OK", "", found
         else:
-            status, headers, answer = self._token(environ)
-        start_response(status, [("Content-Type", "application/json"), *headers])
+            status, token, answer = self._token(environ)
+        headers = [("Content-Type", "application/json"), ("X-Subject-Token", token)]
+        start_response(status, headers)
         return [json.dumps(answer).encode()]
 
-    def _token(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], Any]:
+    def _token(self, environ: dict[str, Any]) -> tuple[str, str, Any]:
         auth = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))["auth"]
         user = auth["identity"]["password"]["user"]
         if user["password"] != PASSWORD:
             refused = {"message": "Not to you.", "code": 401, "title": "Unauthorized"}
-            return "401 Unauthorized", [], {"error": refused}
+            return "401 Unauthorized", "", {"error": refused}
         project = auth["scope"]["project"]["id"]
         token = keystone.V3Token(user_id=user["name"], project_id=project)
         for service in self.catalogue:
@@ -100,8 +101,7 @@ class Served:
             token.add_service(service).add_standard_endpoints(
                 public=f"{self.url}/{path}", region="here"
             )
-        headers = [("X-Subject-Token", f"{user['name']}:{project}")]
-        return "201 Created", headers, dict(token)
+        return "201 Created", f"{user['name']}:{project}", dict(token)
 
 
 class Imports(clouds.Cloud):
