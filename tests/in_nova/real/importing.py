@@ -54,7 +54,7 @@ class Served:
 
     def __init__(self, compute: App, placement: App) -> None:
         self._apps = {"identity": self._identity, "compute": compute, "placement": placement}
-        self.catalogue = ["compute", "placement"]
+        self.catalogue = {"compute": "compute/v2.1", "placement": "placement"}
         self.asked: list[str] = []
         self.httpd = Server(("127.0.0.1", 0), Quiet)
         self.httpd.set_app(self)
@@ -69,7 +69,7 @@ class Served:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         self.asked.append(f"{environ['PATH_INFO']}?{environ.get('QUERY_STRING', '')}")
-        _, name, rest = environ["PATH_INFO"].split("/", 2)
+        name, _, rest = environ["PATH_INFO"].removeprefix("/").partition("/")
         user, _, project = environ.get("HTTP_X_AUTH_TOKEN", "").partition(":")
         if project:
             environ["HTTP_X_AUTH_USER"] = user
@@ -96,8 +96,7 @@ class Served:
             return "401 Unauthorized", "", {"error": refused}
         project = auth["scope"]["project"]["id"]
         token = keystone.V3Token(user_id=user["name"], project_id=project)
-        for service in self.catalogue:
-            path = "compute/v2.1" if service == "compute" else service
+        for service, path in self.catalogue.items():
             token.add_service(service).add_standard_endpoints(
                 public=f"{self.url}/{path}", region="here"
             )
@@ -205,6 +204,7 @@ class Imports(clouds.Cloud):
             self.provider("host1"), [*self._traits("host1"), "HW_CPU_X86_AVX2"]
         )
         group = self.make_group(self.api, "web", "anti-affinity", max_server_per_host=2)
+        self.make_private_flavor("secret")
         first = self.boot(host="host1", group=group, ssd="<in> nvme")
         second = self.boot(host="host2", memory_mb=2048)
         self.set_service("host2", status="disabled", disabled_reason="a new disk")
@@ -232,13 +232,17 @@ class Imports(clouds.Cloud):
         self.assertEqual((1, 1024), (placed.flavor.vcpus, placed.flavor.memory_mb))
         self.assertEqual({"max_server_per_host": 2}, dict(cloud.server_group("web").rules))
         self.assertEqual(group, cloud.server_group("web").uuid)
-        listed = {flavor["name"] for flavor in self.api.get_flavors()}
+        listed = {"secret"} | {flavor["name"] for flavor in self.api.get_flavors()}
         self.assertEqual(listed, set(cloud.flavors))
         self.assertEqual(
             f"{self.path}: 3 hosts, 2 aggregates, {len(listed)} flavors, 1 server group, 2 "
             f"servers\n",
             said,
         )
+
+    def make_private_flavor(self, name: str) -> None:
+        flavor = {"id": name, "name": name, "vcpus": 1, "ram": 512, "disk": 1}
+        self.api.post_flavor({"flavor": flavor | {"os-flavor-access:is_public": False}})
 
     def _traits(self, host: str) -> list[str]:
         found: list[str] = self.of_provider(host, "traits")["traits"]
@@ -400,6 +404,7 @@ class Imports(clouds.Cloud):
         self.policy.set_rules({"os_compute_api:os-hypervisors:list-detail": ""}, overwrite=False)
         self.policy.set_rules({"os_compute_api:os-extended-server-attributes": ""}, overwrite=False)
         self.aggregate("host1", ssd="nvme")
+        self.make_private_flavor("secret")
         self.make_group(self.api, "theirs", "affinity")
         self.make_group(self.other, "ours", "affinity")
         theirs = self.boot(host="host1")
@@ -415,6 +420,7 @@ class Imports(clouds.Cloud):
         self.assertEqual({ours["id"]}, set(cloud.servers))
         self.assertEqual({"ours"}, set(cloud.server_groups))
         self.assertFalse(cloud.aggregates)
+        self.assertEqual({"secret"}, set(whole.flavors) - set(cloud.flavors))
         for missing in (
             "no aggregates are in the file",
             "private flavors are not in the file",
@@ -445,8 +451,14 @@ class Imports(clouds.Cloud):
         self.assertEqual(1, len(cloud.servers))
         self.assert_free_as_in_placement(cloud)
 
+    def test_an_endpoint_without_a_version(self) -> None:
+        whole, _ = self.imported()
+        self.served.catalogue["compute"] = "compute"
+        found, _ = self.imported()
+        self.assertEqual(whole.hosts, found.hosts)
+
     def test_a_catalogue_without_a_placement(self) -> None:
-        self.served.catalogue = ["compute"]
+        del self.served.catalogue["placement"]
         cloud, said = self.imported()
         self.assertIn("steelyard: Placement is not in the catalogue of services", said)
         self.assertEqual({8192}, {host.ram_mb for host in cloud.hosts.values()})
@@ -468,7 +480,7 @@ class Imports(clouds.Cloud):
             self.assertIn(words, said)
             lines = [line for line in said.splitlines() if not line.startswith("WARNING: ")]
             self.assertEqual(1, len(lines), said)
-        self.served.catalogue = ["placement"]
+        del self.served.catalogue["compute"]
         status, said = self.run_import("admin")
         self.assertEqual(2, status)
         self.assertIn("the catalogue of its services has no compute", said)
