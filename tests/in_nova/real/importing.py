@@ -20,6 +20,7 @@ from real import clouds  # before the rest of Nova, as its functional tests want
 # isort: split
 import fixtures
 from keystoneauth1 import fixture as keystone
+from nova import context
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
 from oslo_config import cfg
@@ -320,6 +321,21 @@ class Imports(clouds.Cloud):
         self.assertEqual(["host3"], [server.host for server in selection.servers])
         server = self.boot(host="host3", memory_mb=2048, ssd="nvme")
         self.assertEqual(("ACTIVE", "host3"), (server["status"], clouds.host_of(server)))
+
+    def test_nodes_of_one_compute_service_are_hosts(self) -> None:
+        manager = self.computes["host3"].manager
+        manager.driver._set_nodes(["host3", "metal1", "metal2"])
+        manager.update_available_resource(context.get_admin_context())
+        self.aggregate("host3", baremetal="true")
+        flavor = self._create_flavor(memory_mb=1024, vcpu=1)
+        body = self._build_server(flavor_id=flavor, networks="none")
+        made = self.api.post_server({"server": body | {"hypervisor_hostname": "metal2"}})
+        self.assertEqual("ACTIVE", self.settled(made["id"])["status"])
+        cloud, _ = self.imported()
+        self.assertEqual(["host1", "host2", "host3", "metal1", "metal2"], list(cloud.hosts))
+        self.assertEqual(("host3", "metal1", "metal2"), cloud.aggregates["of-host3"].hosts)
+        self.assertEqual("metal2", cloud.servers[made["id"]].host)
+        self.assert_free_as_in_placement(cloud)
 
     def test_servers_on_no_host_and_names_that_are_there_twice(self) -> None:
         self.flags(shelved_offload_time=0)
