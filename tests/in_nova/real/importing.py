@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import pathlib
+import socket
 import socketserver
 import tempfile
 import threading
@@ -60,13 +61,19 @@ class Served:
         self.httpd = Server(("127.0.0.1", 0), Quiet)
         self.httpd.set_app(self)
         self.url = f"http://127.0.0.1:{self.httpd.server_port}"
-        self._thread = threading.Thread(target=self.httpd.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
+    def _serve(self) -> None:
+        # The selector of serve_forever would stop everything else in a Nova that has eventlet.
+        with contextlib.suppress(OSError):
+            while True:
+                self.httpd.process_request(*self.httpd.get_request())
+
     def stop(self) -> None:
-        self.httpd.shutdown()
-        self.httpd.server_close()
+        self.httpd.socket.shutdown(socket.SHUT_RDWR)
         self._thread.join()
+        self.httpd.server_close()
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         self.asked.append(f"{environ['PATH_INFO']}?{environ.get('QUERY_STRING', '')}")
