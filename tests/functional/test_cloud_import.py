@@ -3,9 +3,13 @@
 import json
 import os
 import pathlib
+import pty
 import signal
 import stat
+import subprocess
 import sys
+import termios
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -356,3 +360,29 @@ def test_a_missing_extra_is_named(server: Server, monkeypatch: Any, capsys: Any)
     monkeypatch.setitem(sys.modules, "openstack", None)
     assert cli.main(IMPORT) == 2
     assert "pip install 'steelyard[placement]'" in capsys.readouterr().err
+
+
+ALONE = [sys.executable, "-c", "import sys; from steelyard import cli; sys.exit(cli.main())"]
+
+
+@pytest.fixture
+def slow(server: Server) -> Server:
+    server.answers = Changing(server.answers, lambda: time.sleep(0.7))  # twice
+    return server
+
+
+def test_how_far_it_is_is_shown_on_a_terminal(slow: Server) -> None:
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    with open(ours, "rb") as terminal:
+        subprocess.run([*ALONE, *IMPORT], stderr=theirs, check=True)
+        os.write(theirs, b"end\n")
+        shown = b"".join(iter(terminal.readline, b"end\r\n"))
+    os.close(theirs)
+    assert b"traits: 100%" in shown
+    assert shown.endswith(f"cloud.yaml: {SUMMARY}".replace("\n", "\r\n").encode())
+
+
+def test_and_nowhere_else(slow: Server) -> None:
+    done = subprocess.run([*ALONE, *IMPORT], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", f"cloud.yaml: {SUMMARY}")
