@@ -51,8 +51,7 @@ class SavedCloud:
         # A link stays one: what it leads to is replaced.
         target = os.path.realpath(self.path)
         directory = os.path.dirname(target)
-        if not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        _require_writable(target)
         with _beside(target, content) as written:
             _copy_owner_and_mode(target, written)
             with _locked(directory):
@@ -74,6 +73,7 @@ def create(path: str, cloud: Cloud, *, replace: bool = False) -> None:
             if not os.path.exists(target):
                 os.chmod(written, 0o666 & ~_umask())
             elif replace:
+                _require_writable(target)
                 _copy_owner_and_mode(target, written)
             else:
                 raise errors.Conflict(f"{path} is there already")
@@ -114,6 +114,12 @@ def _beside(target: str, content: bytes) -> Iterator[str]:
     except BaseException:
         os.unlink(path)
         raise
+
+
+def _require_writable(target: str) -> None:
+    """Who may write to a directory may replace what is in it; that is not what is asked here."""
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _umask() -> int:
