@@ -109,6 +109,10 @@ class NoAccess(ServiceError):
     """A service cannot be asked at all: it is not reached, or it does not let us in."""
 
 
+class Forbidden(NoAccess):
+    """A service knows who is asking, and does not show this to them."""
+
+
 class BackendRefused(ServiceError):
     """A backend of tags has said no: nothing has happened there, and nothing is kept here."""
 

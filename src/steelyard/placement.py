@@ -10,14 +10,7 @@ from steelyard import errors, microversions, sessions
 
 SERVICE_TYPE = "placement"
 
-_ERRORS = {
-    400: errors.BadRequest,
-    401: errors.NoAccess,
-    403: errors.NoAccess,
-    404: errors.NotFound,
-    406: errors.MicroversionTooLow,
-    409: errors.Conflict,
-}
+_ERRORS = sessions.ERRORS | {409: errors.Conflict}
 # Placement says so in the bodies of its errors, from microversion 1.23 on.
 _CONCURRENT_UPDATE = "placement.concurrent_update"
 

@@ -4,6 +4,15 @@ from typing import Any
 
 from steelyard import errors
 
+ERRORS = {
+    400: errors.BadRequest,
+    401: errors.NoAccess,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    406: errors.MicroversionTooLow,
+}
+"""What OpenStack's services mean by the statuses of their answers."""
+
 
 class Service:
     """What is asked; ``name`` says what it is, and ``extra`` brings what asking it needs.

@@ -1,13 +1,13 @@
 """Placement over HTTP, as a keystoneauth session and openstacksdk reach it: when it is none, too."""
 
 import contextlib
-import http.server
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any
 
+import canned_services
 import pytest
+from canned_services import Server
 from keystoneauth1 import adapter, noauth, session
 
 from steelyard import cli
@@ -15,6 +15,7 @@ from steelyard.errors import (
     BadRequest,
     ConcurrentUpdate,
     Conflict,
+    Forbidden,
     MicroversionTooLow,
     NoAccess,
     NotFound,
@@ -35,46 +36,14 @@ ROOT = {"versions": [VERSION | LINKS]}
 CONCURRENT = "placement.concurrent_update"
 
 
-class Server(http.server.ThreadingHTTPServer):
-    """Answers each path with the status and the body that a test has put there."""
-
-    answers: dict[str, tuple[int, bytes]]
-    asked: list[tuple[str, str]]
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        self.server.asked.append((self.path, self.headers["OpenStack-API-Version"]))
-        status, body = self.server.answers.get(self.path.partition("?")[0], (404, b""))
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (its name)
-        pass
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server(("127.0.0.1", 0), Handler)
-    made.answers, made.asked = {"/": (200, json.dumps(ROOT).encode())}, []
-    thread = threading.Thread(target=made.serve_forever)
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join()
-    made.server_close()
-
-
-def url(server: Server) -> str:
-    return f"http://127.0.0.1:{server.server_port}"
+    with canned_services.answering({"/": (200, json.dumps(ROOT).encode())}) as made:
+        yield made
 
 
 def placement(server: Server) -> Placement:
-    open_to_all = session.Session(auth=noauth.NoAuth(endpoint=url(server)))
+    open_to_all = session.Session(auth=noauth.NoAuth(endpoint=server.url))
     return Placement(adapter.Adapter(open_to_all, service_type="placement"))
 
 
@@ -102,7 +71,7 @@ def test_an_old_placement_is_not_asked_what_it_cannot_understand(server: Server)
     [
         (400, {"errors": [{"detail": "no\n such"}]}, BadRequest, "answered 400: no such"),
         (401, {"error": {"message": "who?"}}, NoAccess, "answered 401: who?"),
-        (403, {"errors": [{"detail": None}]}, NoAccess, "answered 403: no reason given"),
+        (403, {"errors": [{"detail": None}]}, Forbidden, "answered 403: no reason given"),
         (404, {}, NotFound, "answered 404"),
         (406, {"errors": []}, MicroversionTooLow, "answered 406"),
         (409, {"errors": [{"detail": "again"}]}, Conflict, "answered 409: again"),
@@ -138,17 +107,14 @@ def os_cloud(tmp_path: Any, monkeypatch: Any) -> Any:
     """Writes a clouds.yaml whose cloud "here" has its Placement at the URL."""
 
     def write(endpoint: str) -> None:
-        cloud = {"auth_type": "none", "auth": {"endpoint": endpoint}}
-        more = {"placement_endpoint_override": endpoint}
-        path = tmp_path / "clouds.yaml"
-        path.write_text(json.dumps({"clouds": {"here": {**cloud, **more}}}))
+        path = canned_services.describe(tmp_path, endpoint)
         monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(path))
 
     return write
 
 
 def test_the_command_asks_a_cloud(server: Server, os_cloud: Any, capsys: Any) -> None:
-    os_cloud(url(server))
+    os_cloud(server.url)
     server.answers["/resource_providers"] = (200, b'{"resource_providers": [{"name": "n1"}]}')
     found = {
         "allocation_requests": [{"allocations": {"u2": {}, "u1": {}}}],
@@ -184,7 +150,7 @@ BACKFILL = ["consumer", "backfill", "--type", "INSTANCE", "--project", "p", "--o
 @pytest.fixture
 def consumers(server: Server, os_cloud: Any) -> dict[str, tuple[int, bytes]]:
     """A Placement with three consumers who have their type; the answers about each."""
-    os_cloud(url(server))
+    os_cloud(server.url)
     found = {
         "allocations": {"r": {"generation": 1, "resources": {"VCPU": 1}}},
         "project_id": "p",
@@ -204,7 +170,7 @@ def consumers(server: Server, os_cloud: Any) -> dict[str, tuple[int, bytes]]:
 def test_a_backfill_needs_a_placement_with_types(
     server: Server, os_cloud: Any, capsys: Any
 ) -> None:
-    os_cloud(url(server))
+    os_cloud(server.url)
     old = {"versions": [VERSION | LINKS | {"max_version": "1.37"}]}
     server.answers["/"] = (200, json.dumps(old).encode())
     assert cli.main(BACKFILL) == 2

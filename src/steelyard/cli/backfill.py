@@ -5,12 +5,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import tqdm
-
 # The client needs extras, which other commands do without: named where it is used.
 from steelyard import consumers, errors
 from steelyard.cli import os_clouds
 from steelyard.cli.app import INTERRUPTED, SOME_FAILED, USERS_MISTAKE, Listing
+from steelyard.cli.progress import watched
 from steelyard.consumers import ConsumerType
 from steelyard.consumers.backfill import (
     STOPPING,
@@ -77,7 +76,7 @@ class ConsumerBackfill(Listing):
         client = consumers.PlacementConsumers(os_clouds.placement(parsed_args.os_cloud))
         client.require_types()
         if todo is None:
-            todo = candidates(client, _watched(client.providers(), "resource providers"))
+            todo = candidates(client, watched(client.providers(), "resource providers"))
         work = Backfill(client, goal)
         self._work_through(todo, work.examine if parsed_args.dry_run else work.change)
         if parsed_args.long:
@@ -96,8 +95,8 @@ class ConsumerBackfill(Listing):
     def _work_through(self, todo: Sequence[str], act: Callable[[str], Result]) -> None:
         """Keeps what is done when it cannot go on: it is to be shown all the same."""
         try:
-            with _watched(todo, "consumers") as watched:
-                for consumer in watched:
+            with watched(todo, "consumers") as bar:
+                for consumer in bar:
                     self._results.append(act(consumer))
         except KeyboardInterrupt:
             self._cut_short = self._unfinished("interrupted", todo), INTERRUPTED
@@ -109,8 +108,3 @@ class ConsumerBackfill(Listing):
             f"{why}\nsteelyard: stopped after {len(self._results)} of {len(todo)} consumers; what "
             f"is listed is done, and the next one perhaps; run the same again for the rest"
         )
-
-
-def _watched(uuids: Sequence[str], what: str) -> "tqdm.tqdm[str]":
-    """The same with a progress bar, where somebody sees it and it takes long."""
-    return tqdm.tqdm(uuids, desc=what, delay=1, leave=False, disable=not sys.stderr.isatty())

@@ -1,42 +1,69 @@
 """The services of a cloud that clouds.yaml describes."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 from steelyard import errors
-from steelyard.placement import Placement
+from steelyard.desk.compute import Compute
+from steelyard.placement import SERVICE_TYPE, Placement
 
 MODEL = "placement"
 """The model of consumers that is made for it."""
 
-ServiceT = TypeVar("ServiceT")
-
 
 def placement(cloud: str) -> Placement:
     """The client of the Placement of the named cloud."""
-    return _of(cloud, lambda connection: Placement(connection.placement))
+    with _connected(cloud) as connection:
+        return Placement(connection.placement)
 
 
 def adapter(cloud: str, service_type: str) -> Any:
     """What asks the named cloud's service of that type, in the name of the user there."""
-    return _of(cloud, lambda connection: _adapter(connection, service_type))
+    with _connected(cloud) as connection:
+        return _adapter(connection.config, service_type)
 
 
-def _adapter(connection: Any, service_type: str) -> Any:
-    """One of keystoneauth's: openstacksdk has none for services that it does not know."""
+def compute_and_placement(cloud: str) -> tuple[Compute, Placement | None]:
+    """The clients of its Nova and of its Placement, if the catalogue of its services has one."""
+    with _connected(cloud) as connection:
+        compute = _adapter(connection.config, "compute", min_version="2", max_version="2.latest")
+        placement = _adapter(connection.config, SERVICE_TYPE)
+        if not _is_there(compute):
+            raise errors.ServiceError(
+                f"--os-cloud {cloud}: the catalogue of its services has no compute for this region "
+                f"and interface"
+            )
+        return Compute(compute), Placement(placement) if _is_there(placement) else None
+
+
+def _adapter(config: Any, service_type: str, **versions: Any) -> Any:
+    """One of keystoneauth's, for services that openstacksdk does not know, and for many threads."""
     from keystoneauth1.adapter import Adapter  # noqa: PLC0415  (an extra)
 
-    config = connection.config
     return Adapter(
-        connection.session,
-        service_type=service_type,
+        config.get_session(),
+        service_type=config.get_service_type(service_type),
         interface=config.get_interface(service_type),
         region_name=config.get_region_name(service_type),
         endpoint_override=config.get_endpoint(service_type),
+        **versions,
     )
 
 
-def _of(cloud: str, service: Callable[[Any], ServiceT]) -> ServiceT:
+def _is_there(adapter: Any) -> bool:
+    """Whether the catalogue of services has what the adapter asks."""
+    from keystoneauth1 import exceptions  # noqa: PLC0415  (an extra)
+
+    try:
+        return adapter.get_endpoint() is not None
+    except exceptions.CatalogException:
+        return False
+
+
+@contextlib.contextmanager
+def _connected(cloud: str) -> Iterator[Any]:
+    """The named cloud as openstacksdk knows it; what fails there is an error of ours."""
     try:
         import openstack  # noqa: PLC0415  (an extra)
         from keystoneauth1 import exceptions  # noqa: PLC0415  (as above)
@@ -45,8 +72,19 @@ def _of(cloud: str, service: Callable[[Any], ServiceT]) -> ServiceT:
             "asking a cloud needs openstacksdk: python3 -m pip install 'steelyard[placement]'"
         ) from None
     try:
-        return service(openstack.connect(cloud=cloud))
+        yield _connect(openstack, cloud)
     except openstack.exceptions.SDKException as error:
         raise errors.BadRequest(f"--os-cloud {cloud}: {error}") from error
     except exceptions.ClientException as error:
         raise errors.ServiceError(f"--os-cloud {cloud}: {error}") from error
+
+
+def _connect(openstack: Any, cloud: str) -> Any:
+    try:
+        return openstack.connect(cloud=cloud)
+    except (AttributeError, TypeError) as error:
+        # What openstacksdk raises of a file that is YAML, and not of the form that it takes.
+        raise errors.BadRequest(
+            f"--os-cloud {cloud}: clouds.yaml, or another file that openstacksdk reads with it, is "
+            f"malformed ({error}); below 'clouds' is a mapping of names"
+        ) from error

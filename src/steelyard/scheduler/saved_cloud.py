@@ -21,14 +21,13 @@ class SavedCloud:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._is_json = self.path.lower().endswith(".json")
         self._before = self._content()
         try:
             text = self._before.decode("utf-8")
         except UnicodeDecodeError as error:
             raise errors.InvalidCloud(f"{self.path}: is not UTF-8 text: {error}") from error
         self.cloud = cloud_file.read(io.StringIO(text), self.path)
-        self.unkept = [] if self._is_json else cloud_file.unkept(text)
+        self.unkept = [] if _is_json(self.path) else cloud_file.unkept(text)
         """What saving does not keep: comments, anchors."""
 
     def save(self, cloud: Cloud) -> None:
@@ -36,14 +35,8 @@ class SavedCloud:
 
         Raises Conflict when the file is no longer what was read or saved last.
         """
-        description = describe(cloud)
-        if self._is_json:
-            text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
-        else:
-            text = cloud_file.as_yaml(description)
-        cloud_file.read(io.StringIO(text), self.path)  # raises rather than save what cannot be read
         try:
-            self._replace(text.encode("utf-8"))
+            self._replace(as_text(cloud, self.path).encode("utf-8"))
         except OSError as error:
             raise errors.InvalidCloud(f"{self.path}: cannot be saved: {error.strerror}") from error
 
@@ -57,24 +50,83 @@ class SavedCloud:
     def _replace(self, content: bytes) -> None:
         # A link stays one: what it leads to is replaced.
         target = os.path.realpath(self.path)
-        directory, name = os.path.split(target)
-        if not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        handle, path = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
-        try:
-            with open(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            _copy_owner_and_mode(target, path)
+        directory = os.path.dirname(target)
+        _require_writable(target)
+        with _beside(target, content) as written:
+            _copy_owner_and_mode(target, written)
             with _locked(directory):
                 if self._content() != self._before:
                     raise errors.Conflict(f"{self.path} has changed since it was read; try again")
-                os.replace(path, target)
-        except BaseException:
-            os.unlink(path)
-            raise
+                os.replace(written, target)
         self._before = content
+
+
+def create(path: str, cloud: Cloud, *, replace: bool = False) -> None:
+    """Writes a description of the cloud to a file, as a whole or not at all.
+
+    Raises Conflict when the file is there already and not to be replaced.
+    """
+    content = as_text(cloud, path).encode("utf-8")
+    target = os.path.realpath(path)
+    try:
+        with _beside(target, content) as written, _locked(os.path.dirname(target)):
+            if not os.path.exists(target):
+                os.chmod(written, 0o666 & ~_umask())
+            elif replace:
+                _require_writable(target)
+                _copy_owner_and_mode(target, written)
+            else:
+                raise errors.Conflict(f"{path} is there already")
+            os.replace(written, target)
+    except OSError as error:
+        raise errors.InvalidCloud(f"{path}: cannot be saved: {error.strerror}") from error
+
+
+def as_text(cloud: Cloud, path: str) -> str:
+    """A description of the cloud in the form that the name of the file calls for.
+
+    Raises InvalidCloud rather than return what could not be read again.
+    """
+    description = describe(cloud)
+    if _is_json(path):
+        text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
+    else:
+        text = cloud_file.as_yaml(description)
+    cloud_file.read(io.StringIO(text), path)
+    return text
+
+
+def _is_json(path: str) -> bool:
+    return path.lower().endswith(".json")
+
+
+@contextlib.contextmanager
+def _beside(target: str, content: bytes) -> Iterator[str]:
+    """A file beside the target, to be put in its place; without that, it does not stay."""
+    directory, name = os.path.split(target)
+    handle, path = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield path
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+def _require_writable(target: str) -> None:
+    """Who may write to a directory may replace what is in it; that is not what is asked here."""
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def _umask() -> int:
+    """It can be read only by being set."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
 
 
 def _copy_owner_and_mode(source: str, target: str) -> None:

@@ -1,0 +1,116 @@
+"""Laws of importing, whatever the cloud is like that was read."""
+
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steelyard.desk.importing import imported
+from steelyard.desk.observed import (
+    RESOURCES,
+    Hypervisor,
+    Inventory,
+    Observed,
+    Provider,
+    SeenAggregate,
+    SeenFlavor,
+    SeenGroup,
+    SeenServer,
+)
+from steelyard.filters.capacity import Capacity
+from steelyard.groups import Policy
+from steelyard.scheduler import cloud_file
+from steelyard.scheduler.host_state import host_states
+from steelyard.scheduler.saved_cloud import as_text, describe
+
+texts = st.text(st.characters(codec="utf-8"), max_size=4)
+names = st.sampled_from(["a", "b", "a (b)", "", "\n", "é", "- *", "a, as servers have it"]) | texts
+services = st.sampled_from(["a", "b", "c", "\x00"])
+amounts = st.integers(0, 20)
+specs = st.dictionaries(texts, texts, max_size=2)
+by_kind = st.fixed_dictionaries(dict.fromkeys(RESOURCES.values(), amounts))
+flavors = st.builds(SeenFlavor, st.uuids().map(str), names, amounts, amounts, amounts, specs)
+
+
+@st.composite
+def inventories(draw: st.DrawFn) -> Inventory:
+    total = draw(st.integers(0, 100))
+    ratio = draw(st.sampled_from([0.5, 1.0, 1.5, 16.0, 0.1]))
+    return Inventory(total, draw(st.integers(0, total)), ratio, draw(st.booleans()))
+
+
+classes = st.sampled_from([*RESOURCES, "PCPU", "CUSTOM_X"])
+providers = st.builds(
+    Provider,
+    st.none() | st.dictionaries(classes, inventories()),
+    st.none() | st.dictionaries(classes, amounts),
+    st.none() | st.frozensets(texts, max_size=2),
+    st.booleans(),
+)
+
+
+@st.composite
+def clouds(draw: st.DrawFn) -> Observed:
+    uuids = st.uuids().map(str)
+    made = st.builds(Hypervisor, uuids, names, services, texts, by_kind, by_kind)
+    hypervisors = draw(st.lists(made, min_size=1, max_size=4, unique_by=lambda each: each.uuid))
+    nodes = st.sampled_from([each.node for each in hypervisors])
+    listed = draw(st.lists(flavors, max_size=3, unique_by=lambda each: each.name))
+    kept = st.sampled_from(listed) | flavors if listed else flavors
+    hosts = st.none() | st.just("") | services
+    server = st.builds(SeenServer, uuids, names, hosts, nodes, kept, st.booleans())
+    servers = draw(st.lists(server, max_size=6))
+    members = st.lists(st.sampled_from([each.uuid for each in servers] or ["gone"]), max_size=3)
+    policies = st.sampled_from([*map(str, Policy), "", None])
+    group = st.builds(SeenGroup, uuids, names, policies, st.just({}), members)
+    aggregate = st.builds(SeenAggregate, uuids, names, specs, st.lists(services))
+    known = [each.uuid for each in hypervisors]
+    seen = st.none() | st.dictionaries(st.sampled_from(known), providers)
+    return Observed(
+        hypervisors,
+        draw(st.lists(aggregate, max_size=3)),
+        listed,
+        draw(st.lists(group, max_size=3)),
+        servers,
+        draw(seen),
+    )
+
+
+@given(clouds(), st.sampled_from(["cloud.yaml", "cloud.json"]))
+def test_what_is_imported_can_be_written_and_read(seen: Observed, name: str) -> None:
+    cloud = imported(seen).cloud
+    text = as_text(cloud, name)
+    assert describe(cloud_file.read(io.StringIO(text), name)) == describe(cloud)
+
+
+@given(clouds())
+def test_nothing_gets_lost_without_a_word(seen: Observed) -> None:
+    result = imported(seen)
+    assert len(result.cloud.hosts) == len(seen.hypervisors)
+    uuids = {each.uuid for each in seen.servers}
+    assert set(result.cloud.servers) <= uuids
+    if len(result.cloud.servers) < len(uuids):
+        assert any("server" in remark for remark in result.remarks)
+    assert len(result.cloud.aggregates) == len({each.uuid for each in seen.aggregates})
+
+
+@given(clouds())
+def test_free_is_what_is_free_in_placement(seen: Observed) -> None:
+    """And never more, where servers seem to use more than Placement says."""
+    result = imported(seen)
+    overrun = {
+        kind
+        for kind in RESOURCES.values()
+        if any(remark.startswith(f"less {kind} used") for remark in result.remarks)
+    }
+    uuids = {name: host.uuid for name, host in result.cloud.hosts.items()}
+    for state in host_states(result.cloud):
+        there = (seen.providers or {}).get(uuids[state.host])
+        if there is None or there.inventories is None or there.usages is None:
+            continue
+        for name, supply in Capacity().of(state):
+            has = there.inventories.get(name, Inventory(0))
+            limit = (has.total - has.reserved) * has.allocation_ratio
+            left = limit - there.usages.get(name, 0)
+            assert supply.left <= left
+            assert supply.left == left or RESOURCES[name] in overrun
