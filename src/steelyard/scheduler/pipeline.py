@@ -93,7 +93,7 @@ class FilterScheduler:
     def query(self, flavor: str) -> Any:
         """The request that asks Placement for hosts for a server of the named flavor."""
         asked = self.cloud.flavor(flavor)
-        with _named("query builder", self._query_builder.__name__):
+        with named("query builder", self._query_builder.__name__):
             return self._query_builder.from_flavor(asked)
 
     def resources(self, flavor: str) -> dict[str, int]:
@@ -218,7 +218,7 @@ class FilterScheduler:
     ) -> list[HostState]:
         """The hosts that pass; what the others fell to is appended to ``rejected``."""
         for name, filter_ in filters.items():
-            with _named("filter", name):
+            with named("filter", name):
                 passed = list(filter_.filter_all(hosts, request))
             if len(passed) < len(hosts):
                 kept = set(passed)
@@ -255,7 +255,7 @@ class FilterScheduler:
         plain = [Weighed(state) for state in hosts]
         columns = []
         for name, weigher in self.weighers.items():
-            with _named("weigher", name):
+            with named("weigher", name):
                 raw = weigher.weigh_objects(plain, request)
                 normalised = normalise(raw, weigher.minval, weigher.maxval)
                 multipliers = [weigher.weight_multiplier(state) for state in hosts]
@@ -292,7 +292,7 @@ def normalise(
 
 
 @contextlib.contextmanager
-def _named(kind: str, name: str) -> Iterator[None]:
+def named(kind: str, name: str) -> Iterator[None]:
     """Says whose fault it is when a plugin fails."""
     try:
         yield
