@@ -1,7 +1,5 @@
 """From a decision to what the page shows of it."""
 
-from collections.abc import Sequence
-
 from steelyard.desk.page import grouping, view
 from steelyard.desk.page.bars import Bars, contributions
 from steelyard.desk.page.matrix import Judged, Reasons, judged
@@ -9,23 +7,17 @@ from steelyard.desk.page.view import Row, Verdict, View
 from steelyard.scheduler import Decision, FilterScheduler, Request
 
 
-def view_of(
-    decision: Decision,
-    scheduler: FilterScheduler,
-    domain_keys: Sequence[str] = (),
-    source: str = "",
-) -> View:
-    """What there is to see of a decision of the scheduler's.
+def view_of(decision: Decision, scheduler: FilterScheduler, source: str = "") -> View:
+    """What there is to see of a decision of the scheduler's; ``source`` is what the cloud is called.
 
-    ``domain_keys`` are the metadata keys that name failure domains, from near to far. Every filter
-    is asked about every host; PluginError if one fails.
+    Every filter is asked about every host; PluginError if one fails.
     """
     hosts = judged(decision, scheduler.filters)
     filters = tuple(decision.filters)
     reasons = Reasons(hosts, filters)
     bars = Bars(hosts, list(scheduler.weighers))
     aggregates = grouping.by_aggregate(hosts, scheduler.cloud.aggregates.values())
-    domains = grouping.by_domain(hosts, domain_keys)
+    domains = grouping.by_domain(hosts, scheduler.failure_domains)
     causes = grouping.by_cause(hosts)
     keys = grouping.keys_of_hosts(len(hosts), aggregates, domains, causes)
     return View(
@@ -36,7 +28,7 @@ def view_of(
         causes=causes.causes,
         aggregates=aggregates.groups,
         domains=domains.groups,
-        domain_keys=tuple(reversed(domain_keys)),
+        domain_keys=tuple(reversed(scheduler.failure_domains)),
         rows=tuple(_row(host, keys[index], reasons, bars) for index, host in enumerate(hosts)),
         reasons=reasons.all,
         axis=bars.axis,
@@ -74,6 +66,4 @@ def _server_group(request: Request) -> view.ServerGroup | None:
     group = request.instance_group
     if group is None:
         return None
-    return view.ServerGroup(
-        group.name, group.policy.value, group.rules, tuple(sorted(group.hosts))
-    )
+    return view.ServerGroup(group.name, group.policy.value, group.rules, tuple(sorted(group.hosts)))

@@ -22,9 +22,8 @@
     return button;
   }
 
-  function hosts(count) {
-    return count === 1 ? "1 host" : `${count} hosts`;
-  }
+  const written = (count) => count.toLocaleString("en");
+  const hosts = (count) => (count === 1 ? "1 host" : `${written(count)} hosts`);
 
   class Host {
     constructor(row, place) {
@@ -172,9 +171,9 @@
       }
       this.body.replaceChildren(rows);
       this.more.hidden = found.length <= this.limit;
-      this.more.firstElementChild.textContent = `The first ${this.limit} of ${hosts(found.length)} are shown.`;
+      this.more.firstElementChild.textContent = `The first ${written(this.limit)} of ${hosts(found.length)} are shown.`;
       const all = found.length === this.hosts.length;
-      const count = all ? hosts(found.length) : `${found.length} of ${hosts(this.hosts.length)}`;
+      const count = all ? hosts(found.length) : `${written(found.length)} of ${hosts(this.hosts.length)}`;
       this.count.textContent = said ? `${count}, ${said}` : count;
     }
 

@@ -34,7 +34,7 @@ def render_problem(title: str, message: str, form: Form | None = None) -> str:
 
 
 def policy(*, live: bool) -> str:
-    """The content security policy of a page; a live one may ask where it comes from, and only it."""
+    """The content security policy of a page; a live one may ask where it comes from, only it."""
     where = "'self'" if live else "'none'"
     directives = {
         "default-src": "'none'",
@@ -58,6 +58,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["count"] = "{:,}".format
     environment.filters["words"] = _BETWEEN_WORDS.split
     environment.filters["short"] = "{:.4g}".format
     environment.filters["raw"] = "{:.6g}".format
