@@ -8,7 +8,7 @@ from steelyard.scheduler import Decision, FilterScheduler, Request
 
 
 def view_of(decision: Decision, scheduler: FilterScheduler, source: str = "") -> View:
-    """What there is to see of a decision of the scheduler's; ``source`` is what the cloud is called.
+    """What there is to see of the scheduler's decision; ``source`` is what the cloud is called.
 
     Every filter is asked about every host; PluginError if one fails.
     """

@@ -76,7 +76,7 @@ def judged(decision: Decision, filters: Mapping[str, Filter]) -> list[Judged]:
 def _objections(
     state: HostState, request: Request, filters: Mapping[str, Filter]
 ) -> dict[str, Sequence[Verdict]]:
-    found = {}
+    found: dict[str, Sequence[Verdict]] = {}
     for name, filter_ in filters.items():
         with named("filter", name):
             objections = tuple(filter_.rejections(state, request))
