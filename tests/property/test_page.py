@@ -35,7 +35,7 @@ hostile = st.one_of(
             "</script><script>alert(1)</script>",
             "<img src=x onerror=alert(1)>",
             "</title><h1>",
-            "\"' onfocus=alert(1) autofocus x=\"",
+            '"\' onfocus=alert(1) autofocus x="',
             "'><svg/onload=alert(1)>",
             "<!--",
             "-->",

@@ -131,7 +131,7 @@ def test_no_host_fits() -> None:
 
 
 def test_nothing_at_all() -> None:
-    nothing: Any = {name: () for name in ("rows", "causes", "reasons", "aggregates", "domains")}
+    nothing: Any = dict.fromkeys(("rows", "causes", "reasons", "aggregates", "domains"), ())
     page = Page(render(view(**nothing, flavor=Flavor("f", 1, 1, 1, {}))))
     assert page.one("p", "lead").text == "There are no hosts."
     assert {"Groups of hosts", "Reasons"}.isdisjoint(each.text for each in page.all("h2"))

@@ -57,6 +57,7 @@ def _environment() -> jinja2.Environment:
         finalize=printable,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     environment.filters["count"] = "{:,}".format
     environment.filters["words"] = _BETWEEN_WORDS.split
