@@ -24,7 +24,7 @@ class Served:
 
     @property
     def url(self) -> str:
-        return re.findall(r"http://\S+?(?=;)", self.said)[-1] + "/"
+        return str(re.findall(r"http://\S+?(?=;)", self.said)[-1]) + "/"
 
 
 @contextlib.contextmanager
