@@ -332,7 +332,7 @@ def test_hostile_names_are_text(
 ) -> None:
     small = {"vcpus": 4, "ram_mb": 4096, "disk_gb": 100}
     cloud = {
-        "hosts": {name: small for name in HOSTILE},
+        "hosts": dict.fromkeys(HOSTILE, small),
         "aggregates": {
             name: {"hosts": HOSTILE[index:], "metadata": {name: name, "rack": name}}
             for index, name in enumerate(HOSTILE)
