@@ -240,7 +240,7 @@
       const said = keys.map((key) => {
         const group = this.main.querySelector(`#${key}`);
         const metadata = group.querySelector(".metadata")?.textContent.trim();
-        const name = group.cells[0].textContent;
+        const name = group.querySelector("[data-narrow]").textContent;
         return made("dd", metadata ? `${name}: ${metadata}` : name);
       });
       return said.length ? said : [made("dd", "none")];
