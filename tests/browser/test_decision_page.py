@@ -282,9 +282,14 @@ def test_on_paper_everything_is_there(
 ) -> None:
     watched = opened(decision, viewport=WIDE)
     watched.page.fill("#search", "room-south")
+    watched.page.locator("[data-narrow] button", has_text="room: south").click()
     watched.page.emulate_media(media="print")
-    for control in ("#search", "#count", ".top", ".more", "footer"):
+    for control in ("#search", "#wide", ".top", ".more", "footer"):
         assert not watched.page.locator(control).first.is_visible()
+    # Which hosts these are is said.
+    assert count(watched) == "5 of 12 hosts"
+    how = "getComputedStyle(document.querySelector('#count'), '::after').content"
+    assert watched.page.evaluate(how) == '", only room: south, with room-south"'
     assert watched.page.locator(".reasons li").last.is_visible()
     weights = watched.page.locator("#matrix td.weight ul")
     assert weights.count() == 0  # none of these fits
@@ -293,6 +298,7 @@ def test_on_paper_everything_is_there(
     watched.picture(screenshots / "print.png", full_page=True)
     watched.page.emulate_media(media="screen")
     watched.page.fill("#search", "")
+    watched.page.locator("#wide").click()
     watched.page.emulate_media(media="print")
     assert weights.first.is_visible()
     assert watched.violations() == []

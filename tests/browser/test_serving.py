@@ -56,6 +56,7 @@ def test_the_answer_changes_with_the_flavor_and_the_group(opened: Open, served: 
     watched = opened(served.url, viewport=WIDE)
     heading(watched).to_have_text("web.large goes to a1")
     page = watched.page
+    expect(page.get_by_role("button", name="Ask")).to_be_hidden()
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     assert watched.focused.startswith("web.large")

@@ -3,6 +3,8 @@
 // What the page can do beyond being read: narrow and sort the hosts, unfold their reasons and, where
 // it is served, ask for another decision. All that is shown is there without it.
 {
+  document.documentElement.classList.add("scripted");
+
   const AT_ONCE = 200; // so many hosts are laid out; more when they are asked for, or printed
   const byName = new Intl.Collator("en", { numeric: true }).compare;
   const byNumber = (one, other) => one - other;
@@ -171,10 +173,15 @@
       }
       this.body.replaceChildren(rows);
       this.more.hidden = found.length <= this.limit;
-      this.more.firstElementChild.textContent = `The first ${written(this.limit)} of ${hosts(found.length)} are shown.`;
+      const first = `The first ${written(this.limit)} of ${hosts(found.length)} are shown.`;
+      this.more.firstElementChild.textContent = first;
       const all = found.length === this.hosts.length;
       const count = all ? hosts(found.length) : `${written(found.length)} of ${hosts(this.hosts.length)}`;
       this.count.textContent = said ? `${count}, ${said}` : count;
+      // On paper there is no field that tells which these are.
+      const typed = this.search.value.trim();
+      const only = this.narrowed ? `, only ${this.narrowers.get(this.narrowed).textContent}` : "";
+      this.count.dataset.how = typed ? `${only}, with ${typed}` : only;
     }
 
     showMore() {
@@ -261,8 +268,9 @@
 
   // The page as it is, and as it becomes where it is served.
 
-  const main = document.querySelector("main");
+  let main, form, announcement;
   let matrix = null;
+  let asking = new AbortController();
 
   function begin(searched = "") {
     matrix = null;
@@ -276,14 +284,6 @@
       waiting?.classList.remove("waiting");
     }
   }
-
-  addEventListener("beforeprint", () => matrix?.printing(true));
-  addEventListener("afterprint", () => matrix?.printing(false));
-  begin();
-
-  const form = document.querySelector("#ask");
-  const announcement = document.querySelector("#announcement");
-  let asking = new AbortController();
 
   function announce(text, failed) {
     announcement.textContent = text;
@@ -305,7 +305,8 @@
       const fresh = page.getElementById(select.id);
       if (fresh) refresh(select, fresh);
     }
-    announce([...main.querySelectorAll("h1, .lead, .problem")].map((each) => each.textContent).join(". "));
+    const said = main.querySelectorAll("h1, .lead, .problem");
+    announce(Array.from(said, (each) => each.textContent).join(". "));
   }
 
   async function ask(address) {
@@ -323,12 +324,20 @@
     main.removeAttribute("aria-busy");
   }
 
-  if (form) {
+  addEventListener("beforeprint", () => matrix?.printing(true));
+  addEventListener("afterprint", () => matrix?.printing(false));
+
+  addEventListener("DOMContentLoaded", () => {
+    main = document.querySelector("main");
+    form = document.querySelector("#ask");
+    announcement = document.querySelector("#announcement");
+    begin();
+    if (!form) return;
     form.addEventListener("change", () => {
       const address = `?${new URLSearchParams(new FormData(form))}`;
       history.pushState(null, "", address);
       ask(address);
     });
     addEventListener("popstate", () => ask(location.search || "?"));
-  }
+  });
 }
