@@ -40,6 +40,8 @@ def test_the_wheel_holds_what_it_should(wheel: pathlib.Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "steelyard/py.typed" in names
     assert "steelyard/scheduler/example.yaml" in names
+    page = "steelyard/desk/page"
+    assert {f"{page}/page.css", f"{page}/page.js", f"{page}/templates/decision.html"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"steelyard"}
 
@@ -71,3 +73,14 @@ def test_with_its_extra_the_command_runs(python: str, wheel: pathlib.Path) -> No
         check=True,
     )
     assert done.stdout.split() == ["rack2-node2", "rack3-node1"]
+
+
+def test_with_another_extra_it_writes_the_page(
+    python: str, wheel: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    extras = f"{wheel}[cli,desk]"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", extras], check=True)
+    command = pathlib.Path(python).with_name("steelyard")
+    file = tmp_path / "page.html"
+    subprocess.run([command, "explain", "--example", "--html", str(file)], check=True)
+    assert file.read_text("utf-8").startswith("<!doctype html>")

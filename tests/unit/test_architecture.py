@@ -46,6 +46,8 @@ EXTRAS = {
     "consumers.model": {"sqlalchemy"},
     "consumers.store": {"sqlalchemy"},
     "cli": {"cliff", "keystoneauth1", "openstack", "tqdm"},
+    "desk.page.rendering": {"jinja2"},
+    "desk.serving": {"falcon"},
     "nova": {"nova"},
     "scheduler.cloud_file": {"yaml"},
     "sessions": {"keystoneauth1"},

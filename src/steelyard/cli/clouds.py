@@ -56,6 +56,14 @@ def described(parsed_args: argparse.Namespace) -> Cloud:
     return read(file_name(parsed_args))
 
 
+def called(parsed_args: argparse.Namespace) -> str:
+    """What to call the cloud that a command looks at."""
+    if parsed_args.example:
+        return "the cloud that comes with steelyard"
+    name = file_name(parsed_args)
+    return "standard input" if name == "-" else name
+
+
 def file_name(parsed_args: argparse.Namespace) -> str:
     """The file that describes the cloud which a command is to look at."""
     if parsed_args.cloud is not None:

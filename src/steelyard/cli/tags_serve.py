@@ -1,12 +1,8 @@
 """steelyard tags serve"""
 
 import argparse
-import contextlib
-import ipaddress
 import signal
-import socket
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -15,6 +11,7 @@ from steelyard import conf as options
 from steelyard import errors, extras
 from steelyard.cli.app import Action
 from steelyard.cli.consumers import URL, existing
+from steelyard.cli.listening import ended_by, is_loopback, listening, written
 
 if TYPE_CHECKING:
     from steelyard.tags import TagStore
@@ -31,7 +28,6 @@ _load = extras.lazily(
 )
 _server = extras.lazily("waitress", {"create_server": ("server", "api")})
 
-_LAST_PORT = 65535
 _LOOPBACK = ["127.0.0.1", "::1"]
 # So many times what a request may have is read to the end, so that the answer says what is wrong.
 # Of what is larger the server itself ends the connection.
@@ -77,11 +73,11 @@ class TagsServe(Action):
         application = _load("make_application")(service, conf)
         watch = _load("Watch")(service, group.marks_kept)
         with (
-            _listening(parsed_args.host, parsed_args.port) as listener,
+            listening(parsed_args.host, parsed_args.port) as listener,
             watch.every(group.poll_interval).in_background(),
-            _ended_by(signal.SIGTERM),
+            ended_by(signal.SIGTERM),
         ):
-            self.app.stdout.write(f"{told}tags at {_written(listener)}; Ctrl-C ends it\n")
+            self.app.stdout.write(f"{told}tags at {written(listener)}; Ctrl-C ends it\n")
             self.app.stdout.flush()
             server = create_server(
                 application,
@@ -96,7 +92,7 @@ class TagsServe(Action):
 def _trust_this_machine(conf: cfg.ConfigOpts, host: str) -> str:
     """Where nobody else can reach it, one need not set up a proxy before one can try it."""
     group = conf[options.TAGS_GROUP]
-    if group.trusted_proxies or not _is_loopback(host):
+    if group.trusted_proxies or not is_loopback(host):
         return ""
     conf.set_override("trusted_proxies", _LOOPBACK, group=options.TAGS_GROUP)
     return (
@@ -113,46 +109,3 @@ def require_tables(store: "TagStore") -> None:
             f"the database has {f'revision {current}' if current else 'none'} of the tables of "
             f"tags, and {newest} is needed: steelyard db upgrade --schema tags --url URL"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-@contextlib.contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    if not 0 <= port <= _LAST_PORT:
-        raise errors.BadRequest(f"--port {port} is none: a port is 0 to {_LAST_PORT}")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise errors.BadRequest(
-            f"cannot listen at {host!r}, port {port}: {error}; --host and --port name others"
-        ) from error
-    with listener:
-        yield listener
-
-
-def _written(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-@contextlib.contextmanager
-def _ended_by(number: signal.Signals) -> Iterator[None]:
-    """Makes of a signal what Ctrl-C is, which ends the server in good order."""
-
-    def interrupt(_number: int, _frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(number, interrupt)
-    try:
-        yield
-    except KeyboardInterrupt:  # before the server runs, or after
-        pass
-    finally:
-        signal.signal(number, before)

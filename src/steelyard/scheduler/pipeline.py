@@ -80,6 +80,8 @@ class FilterScheduler:
         builder = group.query_builder
         self._query_builder = plugins.load_classes(plugins.QUERY_BUILDERS, [builder])[builder]
         self._consumer_model = group.consumer_model
+        self.failure_domains: tuple[str, ...] = tuple(group.failure_domains)
+        """The metadata keys of aggregates that name them, from near to far."""
         self._host_subset_size = group.host_subset_size
         self._random = random.Random(group.seed)
 

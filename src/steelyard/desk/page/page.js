@@ -1,0 +1,343 @@
+"use strict";
+
+// What the page can do beyond being read: narrow and sort the hosts, unfold their reasons and, where
+// it is served, ask for another decision. All that is shown is there without it.
+{
+  document.documentElement.classList.add("scripted");
+
+  const AT_ONCE = 200; // so many hosts are laid out; more when they are asked for, or printed
+  const byName = new Intl.Collator("en", { numeric: true }).compare;
+  const byNumber = (one, other) => one - other;
+
+  function made(tag, text, attributes = {}) {
+    const element = document.createElement(tag);
+    element.textContent = text;
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
+  }
+
+  /** Makes a button of what the element holds. */
+  function pressable(element, attributes) {
+    const button = made("button", "", { type: "button", ...attributes });
+    button.append(...element.childNodes);
+    element.append(button);
+    return button;
+  }
+
+  const written = (count) => count.toLocaleString("en");
+  const hosts = (count) => (count === 1 ? "1 host" : `${written(count)} hosts`);
+
+  class Host {
+    constructor(row, place) {
+      this.row = row;
+      this.place = place;
+      this.detail = null;
+      this.button = null;
+    }
+
+    cell(column) {
+      return this.row.cells[column];
+    }
+
+    isIn(group) {
+      return this.row.dataset.in.split(" ").includes(group);
+    }
+  }
+
+  class Matrix {
+    constructor(main) {
+      this.main = main;
+      this.table = main.querySelector("#matrix");
+      this.body = this.table.tBodies[0];
+      this.heads = [...this.table.tHead.rows[0].cells];
+      this.search = main.querySelector("#search");
+      this.count = main.querySelector("#count");
+      this.wide = main.querySelector("#wide");
+      this.more = main.querySelector(".more");
+      this.hosts = Array.from(this.body.rows, (row, place) => new Host(row, place));
+      this.ordered = this.hosts;
+      this.sorted = null;
+      this.narrowed = null;
+      this.limit = AT_ONCE;
+      for (const region of main.querySelectorAll(".scroll")) region.removeAttribute("tabindex");
+      this.prepareSorting();
+      this.prepareNarrowing();
+      this.search.addEventListener("input", () => this.show());
+      this.more.querySelector("button").addEventListener("click", () => this.showMore());
+      this.body.addEventListener("click", (event) => this.clicked(event));
+    }
+
+    // Narrowing
+
+    prepareNarrowing() {
+      this.narrowers = new Map();
+      for (const place of this.main.querySelectorAll("[data-narrow]")) {
+        const button = pressable(place, { "aria-pressed": "false" });
+        const group = place.dataset.narrow;
+        this.narrowers.set(group, button);
+        button.addEventListener("click", () => {
+          this.narrow(group === this.narrowed ? null : group);
+          this.search.scrollIntoView({ block: "nearest" });
+        });
+      }
+      this.wide.addEventListener("click", () => {
+        this.narrow(null);
+        this.search.focus(); // the button is gone
+      });
+    }
+
+    narrow(group) {
+      this.narrowers.get(this.narrowed)?.setAttribute("aria-pressed", "false");
+      this.narrowed = group;
+      const button = this.narrowers.get(group);
+      button?.setAttribute("aria-pressed", "true");
+      this.wide.hidden = !button;
+      this.wide.textContent = button ? `Only ${button.textContent} ✕` : "";
+      this.wide.setAttribute("aria-label", `Only ${button?.textContent}: show all hosts again`);
+      this.show();
+    }
+
+    /** What each host can be found by; put together when somebody searches. */
+    get texts() {
+      if (!this.foundBy) {
+        const reasons = new Map();
+        for (const item of this.main.querySelectorAll(".reasons > li")) {
+          const said = item.firstElementChild.textContent;
+          reasons.set(String(item.value), `${item.parentElement.dataset.filter} ${said}`);
+        }
+        this.foundBy = this.hosts.map(({ row }) => {
+          const numbers = Array.from(row.getElementsByTagName("a"), (link) => link.textContent);
+          const cells = [0, 1, 2].map((column) => row.cells[column].textContent);
+          return [...cells, ...numbers.map((each) => reasons.get(each))].join("\n").toLowerCase();
+        });
+      }
+      return this.foundBy;
+    }
+
+    get matching() {
+      const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let found = this.ordered;
+      if (this.narrowed) found = found.filter((host) => host.isIn(this.narrowed));
+      if (!words.length) return found;
+      const texts = this.texts;
+      return found.filter((host) => words.every((word) => texts[host.place].includes(word)));
+    }
+
+    // Sorting
+
+    prepareSorting() {
+      this.heads.forEach((head, column) => {
+        pressable(head, {}).addEventListener("click", () => this.sortBy(column));
+      });
+    }
+
+    sortBy(column) {
+      const again = this.sorted === column;
+      // The heaviest comes first, as what the scheduler prefers.
+      const first = column === 3 ? "descending" : "ascending";
+      const other = column === 3 ? "ascending" : "descending";
+      const head = this.heads[column];
+      const order = again && head.getAttribute("aria-sort") === first ? other : first;
+      if (!again) {
+        this.heads[this.sorted]?.removeAttribute("aria-sort");
+        const { keys, compare } = this.keysOf(column);
+        this.ordered = this.hosts.toSorted(
+          (one, other) => compare(keys[one.place], keys[other.place]) || one.place - other.place,
+        );
+      } else {
+        this.ordered = this.ordered.toReversed();
+      }
+      this.sorted = column;
+      head.setAttribute("aria-sort", order);
+      this.show(`sorted by ${head.textContent}, ${order}`);
+    }
+
+    keysOf(column) {
+      const cells = this.hosts.map((host) => host.cell(column));
+      if (column < 2) return { keys: cells.map((cell) => cell.textContent), compare: byName };
+      // The verdicts stand in their order.
+      if (column === 2) return { keys: this.hosts.map((host) => host.place), compare: byNumber };
+      if (column === 3) return { keys: cells.map(weightOf), compare: (a, b) => b - a };
+      return { keys: cells.map(gravityOf), compare: byNumber };
+    }
+
+    // Showing
+
+    show(said = "") {
+      const found = this.matching;
+      const rows = document.createDocumentFragment();
+      for (const host of found.slice(0, this.limit)) {
+        if (!host.button) this.enliven(host);
+        rows.append(host.row);
+        if (host.detail) rows.append(host.detail);
+      }
+      this.body.replaceChildren(rows);
+      this.more.hidden = found.length <= this.limit;
+      const first = `The first ${written(this.limit)} of ${hosts(found.length)} are shown.`;
+      this.more.firstElementChild.textContent = first;
+      const all = found.length === this.hosts.length;
+      const count = all ? hosts(found.length) : `${written(found.length)} of ${hosts(this.hosts.length)}`;
+      this.count.textContent = said ? `${count}, ${said}` : count;
+      // On paper there is no field that tells which these are.
+      const typed = this.search.value.trim();
+      const only = this.narrowed ? `, only ${this.narrowers.get(this.narrowed).textContent}` : "";
+      this.count.dataset.how = typed ? `${only}, with ${typed}` : only;
+    }
+
+    showMore() {
+      this.limit *= 4;
+      this.show();
+    }
+
+    /** Shows all that match, as long as the page is on its way to paper. */
+    printing(on) {
+      this.limit = on ? Infinity : AT_ONCE;
+      this.show();
+    }
+
+    enliven(host) {
+      host.button = pressable(host.cell(0), { class: "host", "aria-expanded": "false" });
+      // The reasons unfold where they are wanted; a stop at each number would be in the way.
+      for (const link of host.row.getElementsByTagName("a")) link.removeAttribute("href");
+    }
+
+    clicked(event) {
+      const row = event.target.closest("tr");
+      const host = this.hosts.find((each) => each.row === row);
+      if (!host || (event.target !== host.button && String(getSelection()))) return;
+      if (host.detail) {
+        host.detail.remove();
+        host.detail = null;
+      } else {
+        host.detail = this.detailOf(host);
+        host.row.after(host.detail);
+      }
+      host.button.setAttribute("aria-expanded", String(host.detail !== null));
+    }
+
+    detailOf(host) {
+      const list = made("dl", "");
+      this.heads.slice(4).forEach((head, index) => {
+        const cell = host.cell(index + 4);
+        const links = [...cell.getElementsByTagName("a")];
+        if (!links.length) return;
+        const how = cell.className === "no" ? "" : " as well";
+        list.append(made("dt", `${head.textContent}${how}`));
+        for (const link of links) {
+          const reason = this.main.querySelector(`#r${link.textContent}`).firstElementChild;
+          list.append(made("dd", reason.textContent));
+        }
+      });
+      const weights = host.cell(3).querySelector("ul");
+      if (weights) {
+        const said = made("dd", "");
+        said.append(weights.cloneNode(true));
+        list.append(made("dt", "Weight"), said);
+      }
+      list.append(made("dt", "Groups"), ...this.groupsOf(host));
+      const row = made("tr", "", { class: "detail" });
+      const cell = made("td", "", { colspan: this.heads.length });
+      cell.append(list);
+      row.append(cell);
+      return row;
+    }
+
+    groupsOf(host) {
+      const keys = host.row.dataset.in.split(" ").filter((key) => key && !key.startsWith("c"));
+      const said = keys.map((key) => {
+        const group = this.main.querySelector(`#${key}`);
+        const metadata = group.querySelector(".metadata")?.textContent.trim();
+        const name = group.querySelector("[data-narrow]").textContent;
+        return made("dd", metadata ? `${name}: ${metadata}` : name);
+      });
+      return said.length ? said : [made("dd", "none")];
+    }
+  }
+
+  function weightOf(cell) {
+    const weight = cell.firstElementChild;
+    return weight ? Number(weight.textContent) : -Infinity;
+  }
+
+  /** What turned the host away comes first, then what is against it, then what is not. */
+  function gravityOf(cell) {
+    const kind = ["no", "also"].indexOf(cell.className);
+    const reason = Number(cell.querySelector("a")?.textContent ?? 0);
+    return kind < 0 ? Infinity : kind * 1e9 + reason;
+  }
+
+  // The page as it is, and as it becomes where it is served.
+
+  let main, form, announcement;
+  let matrix = null;
+  let asking = new AbortController();
+
+  function begin(searched = "") {
+    matrix = null;
+    const waiting = main.querySelector("tbody.waiting");
+    try {
+      if (!waiting) return;
+      matrix = new Matrix(main);
+      matrix.search.value = searched;
+      matrix.show();
+    } finally {
+      waiting?.classList.remove("waiting");
+    }
+  }
+
+  function announce(text, failed) {
+    announcement.textContent = text;
+    announcement.className = failed ? "failure" : "unseen";
+  }
+
+  function refresh(select, fresh) {
+    const values = (each) => Array.from(each.options, (option) => option.value).join("\0");
+    if (values(select) !== values(fresh)) select.replaceChildren(...fresh.children);
+    select.value = fresh.value;
+  }
+
+  function put(page) {
+    const searched = matrix?.search.value;
+    document.title = page.title;
+    main.replaceChildren(...page.querySelector("main").childNodes);
+    begin(searched);
+    for (const select of form.querySelectorAll("select")) {
+      const fresh = page.getElementById(select.id);
+      if (fresh) refresh(select, fresh);
+    }
+    const said = main.querySelectorAll("h1, .lead, .problem");
+    announce(Array.from(said, (each) => each.textContent).join(". "));
+  }
+
+  async function ask(address) {
+    asking.abort();
+    asking = new AbortController();
+    const { signal } = asking;
+    main.setAttribute("aria-busy", "true");
+    try {
+      const answer = await fetch(address, { signal });
+      put(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    } catch (error) {
+      if (signal.aborted) return; // another has been asked for meanwhile
+      announce(`There is no answer (${error.message}). Does steelyard serve still run?`, true);
+    }
+    main.removeAttribute("aria-busy");
+  }
+
+  addEventListener("beforeprint", () => matrix?.printing(true));
+  addEventListener("afterprint", () => matrix?.printing(false));
+
+  addEventListener("DOMContentLoaded", () => {
+    main = document.querySelector("main");
+    form = document.querySelector("#ask");
+    announcement = document.querySelector("#announcement");
+    begin();
+    if (!form) return;
+    form.addEventListener("change", () => {
+      const address = `?${new URLSearchParams(new FormData(form))}`;
+      history.pushState(null, "", address);
+      ask(address);
+    });
+    addEventListener("popstate", () => ask(location.search || "?"));
+  });
+}
