@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from steelyard import errors
-from steelyard.desk.checks.finding import Finding
+from steelyard.desk.checks.finding import Check, Finding
 from steelyard.severity import Severity
 
 REQUIRED = ("Check", "Where")
@@ -38,7 +38,7 @@ class Accepted:
     def _stale(self, check: str, where: str) -> Finding:
         return Finding(
             Severity.NOTE,
-            "accepted-in-vain",
+            Check.ACCEPTED_IN_VAIN,
             where,
             f"{self.name} accepts {check!r} here, which is not found any more",
             f"remove it from {self.name}",
@@ -51,7 +51,10 @@ def _place(name: str, entry: Any) -> tuple[str, str]:
     for key in entry:
         if key not in _ALLOWED:
             raise errors.BadRequest(f"{name}: unknown key {key!r}{errors.near(str(key), _ALLOWED)}")
-    return _text(name, entry, "Check"), _text(name, entry, "Where")
+    check = _text(name, entry, "Check")
+    if check not in list(Check):
+        raise errors.BadRequest(f"{name}: there is no check {check!r}{errors.near(check, Check)}")
+    return check, _text(name, entry, "Where")
 
 
 def _text(name: str, entry: dict[str, Any], key: str) -> str:

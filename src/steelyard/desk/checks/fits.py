@@ -2,10 +2,11 @@
 
 import collections
 import dataclasses
+import itertools
 from collections.abc import Hashable, Iterator, Sequence
 
 from steelyard import errors
-from steelyard.desk.checks.finding import Finding, listed, of_flavor
+from steelyard.desk.checks.finding import Check, Finding, listed, of_flavor
 from steelyard.desk.checks.subject import Subject
 from steelyard.desk.fitting import Fitting
 from steelyard.scheduler import HostState
@@ -42,53 +43,63 @@ def flavors(reach: Reach) -> Iterator[Finding]:
         if not hosts:
             yield Finding(
                 Severity.ERROR,
-                "fits-no-host",
+                Check.FITS_NO_HOST,
                 of_flavor(flavor),
-                f"it fits no host, not even an empty one{_nearest(reach, flavor, empty=True)}",
-                "change the flavor, or the host that comes nearest",
+                "it fits no host, not even an empty one"
+                + _nearest(reach, flavor, reach.fitting.emptied_hosts),
+                "change the flavor, or give the nearest host what it lacks",
             )
         elif not reach.present[flavor]:
             names = [host.host for host in hosts]
+            present = [host for host in reach.fitting.hosts if host.host in set(names)]
             yield Finding(
                 Severity.WARNING,
-                "no-room",
+                Check.NO_ROOM,
                 of_flavor(flavor),
-                f"{len(names)} hosts would take it if they were empty ({listed(names)}), and none "
-                f"does now{_nearest(reach, flavor, empty=False)}",
+                f"it would fit {listed(names)} if nothing else was there, and fits no host now"
+                + _nearest(reach, flavor, present),
                 "make room there, or add hosts of the kind",
             )
 
 
-def _nearest(reach: Reach, flavor: str, *, empty: bool) -> str:
-    """The host that lacks least, and what."""
-    hosts = reach.fitting.emptied_hosts if empty else reach.fitting.hosts
-    nearest = min((reach.fitting.missing(flavor, host) for host in hosts), default=None)
+def _nearest(reach: Reach, flavor: str, hosts: Sequence[HostState]) -> str:
+    """The host that lacks least, and what; of those of a kind one is looked at."""
+    different = {_kind(host): host for host in reversed(hosts)}
+    each = (reach.fitting.missing(flavor, host) for host in reversed(different.values()))
+    nearest = min(each, default=None)
     if nearest is None:
         return "; there are no hosts"
     return f"; nearest is {nearest.host!r}, where {nearest}"
 
 
 def hosts(reach: Reach) -> Iterator[Finding]:
-    """Hosts that no flavor reaches, those of a kind together."""
-    kinds: dict[Hashable, list[HostState]] = collections.defaultdict(list)
+    """Hosts that no flavor reaches, those of a kind together, under the first of them."""
+    kinds: dict[Hashable, list[str]] = collections.defaultdict(list)
+    first: dict[Hashable, HostState] = {}
     for host in reach.unreached if reach.emptied else ():
-        kinds[_kind(host)].append(host)
-    for found in kinds.values():
-        nearest = min(reach.fitting.missing(flavor, found[0]) for flavor in reach.emptied)
+        kinds[_kind(host)].append(host.host)
+        first.setdefault(_kind(host), host)
+    for kind, names in kinds.items():
+        nearest = min(reach.fitting.missing(flavor, first[kind]) for flavor in reach.emptied)
+        others = f"; the same with {listed(names[1:])}" if len(names) > 1 else ""
         yield Finding(
             Severity.WARNING,
-            "unreachable-host",
-            f"{'hosts' if len(found) > 1 else 'host'} {listed([host.host for host in found])}",
+            Check.UNREACHABLE_HOST,
+            f"host {names[0]!r}",
             f"no flavor fits here, not even when nothing else is there; nearest is "
-            f"{nearest.flavor!r}: {nearest}",
+            f"{nearest.flavor!r}: {nearest}{others}",
             "add a flavor that fits, or change the aggregates",
         )
 
 
 def _kind(host: HostState) -> Hashable:
     """What hosts have in common that differ in nothing but their names."""
-    supplies = (host.vcpus_total, host.ram_mb_total, host.disk_gb_total)
-    return host.traits, supplies, frozenset(aggregate.name for aggregate in host.aggregates)
+    described = dataclasses.replace(host, host="", aggregates=[], instances={})
+    fields = dataclasses.astuple(described)
+    return (
+        frozenset(aggregate.name for aggregate in host.aggregates),
+        tuple(field for field in fields if isinstance(field, Hashable)),
+    )
 
 
 def demands(subject: Subject) -> Iterator[Finding]:
@@ -102,7 +113,7 @@ def demands(subject: Subject) -> Iterator[Finding]:
         there = f"offered are {listed(values, most=5)}" if values else "none has the key at all"
         yield Finding(
             Severity.ERROR,
-            "nobody-offers",
+            Check.NOBODY_OFFERS,
             of_flavor(asked.flavor, asked.written),
             f"no aggregate offers {str(demand.expression)!r} for {demand.key!r}; {there}",
             "offer it in an aggregate, or let the flavor do without by adding '<or> ~'",
@@ -110,31 +121,36 @@ def demands(subject: Subject) -> Iterator[Finding]:
 
 
 def traits(subject: Subject) -> Iterator[Finding]:
-    """Traits that are malformed, or both required and forbidden."""
+    """Extra specs of which no request can be made, and traits both required and forbidden."""
     for flavor in subject.cloud.flavors.values():
         try:
             request = CandidatesRequest.from_flavor(flavor)
         except errors.InvalidQuery as error:
             yield Finding(
                 Severity.ERROR,
-                "malformed-request",
+                Check.MALFORMED_REQUEST,
                 of_flavor(flavor.name),
                 f"Placement cannot be asked for it: {str(error).partition(chr(10))[0]}",
-                "correct the extra spec; until then the flavor fits no host",
+                "correct the extra spec; until then Nova finds no host for the flavor",
             )
-            continue
-        required = {
-            trait: suffix
-            for suffix, group in request.groups.items()
-            for trait in group.traits.required
-        }
-        for suffix, group in request.groups.items():
-            for trait in sorted(group.traits.forbidden & required.keys()):
-                yield Finding(
-                    Severity.WARNING,
-                    "contradictory-traits",
-                    of_flavor(flavor.name, f"trait{suffix}:{trait}"),
-                    f"the trait is required by 'trait{required[trait]}:{trait}' and forbidden "
-                    f"here: no host that is one provider has both",
-                    "remove one of them, unless the two come from different providers of a host",
-                )
+        else:
+            yield from _contradictory(flavor.name, request)
+
+
+def _contradictory(flavor: str, request: CandidatesRequest) -> Iterator[Finding]:
+    """Traits that one group of the request requires and another one forbids.
+
+    That is legal, and can be had where the groups come from different providers of a host.
+    """
+    for (one, group), (other, against) in itertools.permutations(request.groups.items(), 2):
+        if one and other and request.group_policy == "isolate":
+            continue  # they do come from different ones
+        for trait in sorted(group.traits.required & against.traits.forbidden):
+            yield Finding(
+                Severity.NOTE,
+                Check.CONTRADICTORY_TRAITS,
+                of_flavor(flavor, f"trait{other}:{trait}"),
+                f"the trait is forbidden here, and required by 'trait{one}:{trait}': a host that "
+                f"is one provider cannot satisfy both",
+                "remove one of them, unless the two come from different providers of a host",
+            )

@@ -1,59 +1,92 @@
-"""Keys, values and traits that nearly are others, and probably are meant to be."""
+"""Keys, values, flags and traits that nearly are others, and probably are meant to be."""
 
 import collections
-import itertools
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
 from steelyard import errors
-from steelyard.desk.checks.finding import Finding, of_aggregate, of_flavor
-from steelyard.desk.checks.subject import Subject, literals
+from steelyard.aggregates import FORCE_KEY, SCOPE
+from steelyard.desk.checks.finding import Check, Finding, of_aggregate, of_flavor
+from steelyard.desk.checks.spelling import near_miss, same_but_for_spelling
+from steelyard.desk.checks.subject import Asked, Subject, literals
 from steelyard.severity import Severity
 from steelyard.traits.flavors import flavor_traits
 
-# Shorter words differ by one letter because they are others: io, id, ip.
-_SHORTEST = 3
-
-
-class _Use(NamedTuple):
-    """A word, and a place where it is written."""
-
-    word: str
-    where: str
+# What stands before a colon and means something to Nova or to us.
+_NAMESPACES = frozenset({SCOPE.removesuffix(":"), "capabilities", "quota", "resources", "trait"})
 
 
 def keys(subject: Subject) -> Iterator[Finding]:
     """Keys of flavors that nearly are keys of aggregates, and the other way round."""
-    asked = [
-        _Use(each.demand.key, of_flavor(each.flavor, each.written))
-        for each in subject.asked
-        if not each.demand.optional
-    ]
-    offered = [
-        _Use(each.key, of_aggregate(each.aggregate, each.written))
-        for each in subject.offered
-        if not subject.is_ignored(each.written)
-    ]
-    yield from _near_misses("near-miss-key", "key", asked, offered)
+    asked = {each.demand.key for each in subject.asked}
+    offered = {each.key for each in subject.offered if not subject.is_ignored(each.written)}
+    near_offered, near_both = _Near(offered), _Near(asked & offered)
+    for each in subject.asked:
+        key = each.demand.key
+        if key not in offered and near_offered[key]:
+            where = of_flavor(each.flavor, each.written)
+            yield _finding(Check.KEY, where, f"no aggregate has the key {key!r}", near_offered[key])
+    for offer in subject.offered:
+        if offer.key in offered - asked and near_both[offer.key]:
+            where = of_aggregate(offer.aggregate, offer.written)
+            why = f"no flavor has the key {offer.key!r}"
+            yield _finding(Check.KEY, where, why, near_both[offer.key])
+
+
+def namespaces(subject: Subject) -> Iterator[Finding]:
+    """What stands before the colon of a flavor's key, and nearly is what means something there."""
+    near = _Near(_NAMESPACES)
+    for asked in subject.asked:
+        namespace, colon, _ = asked.written.partition(":")
+        if colon and namespace not in _NAMESPACES and near[namespace]:
+            where = of_flavor(asked.flavor, asked.written)
+            why = f"the namespace {namespace!r} means nothing, so the key asks for nothing"
+            yield _finding(Check.KEY, where, why, near[namespace])
+
+
+def flags(subject: Subject) -> Iterator[Finding]:
+    """Keys of aggregates that nearly are the one that forces them."""
+    for offer in subject.offered:
+        if near_miss(offer.key, FORCE_KEY):
+            where = of_aggregate(offer.aggregate, offer.written)
+            why = f"the key {offer.key!r} forces nothing"
+            yield _finding(Check.KEY, where, why, [FORCE_KEY])
 
 
 def values(subject: Subject) -> Iterator[Finding]:
-    """Values that flavors ask for and nearly are what aggregates offer, and the other way round."""
-    asked: dict[str, list[_Use]] = collections.defaultdict(list)
-    offered: dict[str, list[_Use]] = collections.defaultdict(list)
+    """Values that flavors ask for and nearly are what aggregates offer, and the other way round.
+
+    What is offered beside what is asked for is told only where the spelling differs: there are
+    more things than those that flavors ask for, and some are called nearly the same.
+    """
+    asked: dict[str, list[Asked]] = collections.defaultdict(list)
     for each in subject.asked_of_aggregates:
-        where = of_flavor(each.flavor, each.written)
-        asked[each.demand.key] += [_Use(word, where) for word in literals(each.demand.expression)]
+        asked[each.demand.key].append(each)
+    for key in asked.keys() & subject.offers.keys():
+        if not subject.is_ignored(key):
+            yield from _asked_in_vain(subject, key, asked[key])
+            yield from _offered_in_vain(subject, key, asked[key])
+
+
+def _asked_in_vain(subject: Subject, key: str, asked: Iterable[Asked]) -> Iterator[Finding]:
+    offers = subject.offers[key]
+    near = _Near({word for offer in offers for word in literals(offer)})
+    for each in asked:
+        for word in literals(each.demand.expression):
+            if near[word] and not any(offer.admits(word) for offer in offers):
+                where = of_flavor(each.flavor, each.written)
+                why = f"no aggregate has the value {word!r}"
+                yield _finding(Check.VALUE, where, why, near[word])
+
+
+def _offered_in_vain(subject: Subject, key: str, asked: list[Asked]) -> Iterator[Finding]:
+    wanted = {word for each in asked for word in literals(each.demand.expression)}
     for offer in subject.offered:
-        if not subject.is_ignored(offer.written):
-            where = of_aggregate(offer.aggregate, offer.written)
-            offered[offer.key] += [_Use(word, where) for word in literals(offer.expression)]
-    for key, uses in offered.items():
-        # What an operator of a forced aggregate admits is offered as well.
-        missing = [use for use in asked[key] if not _admitted(subject, key, use.word)]
-        there = [use for use in asked[key] if use not in missing]
-        yield from _near_misses("near-miss-value", "value", missing, uses, there)
+        for word in literals(offer.expression) if offer.key == key else ():
+            usual = sorted(other for other in wanted if same_but_for_spelling(word, other))
+            if usual and not any(each.demand.expression.admits(word) for each in asked):
+                where = of_aggregate(offer.aggregate, offer.written)
+                why = f"no flavor has the value {word!r}"
+                yield _finding(Check.VALUE, where, why, usual)
 
 
 def traits(subject: Subject) -> Iterator[Finding]:
@@ -68,85 +101,10 @@ def traits(subject: Subject) -> Iterator[Finding]:
         for trait in sorted(query.required - had):
             if near[trait]:
                 where = of_flavor(flavor.name, f"trait:{trait}")
-                yield _finding(
-                    "near-miss-trait", where, f"no host has the trait {trait!r}", near[trait]
-                )
+                yield _finding(Check.TRAIT, where, f"no host has the trait {trait!r}", near[trait])
 
 
-def near_miss(one: str, other: str) -> bool:
-    """Whether the words differ so little that one was perhaps meant to be the other.
-
-    They differ in case, white space or punctuation, or in one letter that is neither the first
-    nor a digit: numbers in names are there to tell things apart.
-    """
-    if one == other:
-        return False
-    if _folded(one) == _folded(other):
-        return bool(_folded(one))
-    if min(len(one), len(other)) < _SHORTEST or one[0] != other[0]:
-        return False
-    start = sum(1 for _ in itertools.takewhile(_same, zip(one, other, strict=False)))
-    one, other = one[start:], other[start:]
-    backwards = zip(reversed(one), reversed(other), strict=False)
-    end = sum(1 for _ in itertools.takewhile(_same, backwards))
-    one, other = one[: len(one) - end], other[: len(other) - end]
-    if any(map(str.isdigit, one + other)):
-        return False
-    swapped = len(one) == 2 and one == other[::-1]
-    return swapped or max(len(one), len(other)) == 1
-
-
-def _same(letters: tuple[str, str]) -> bool:
-    return letters[0] == letters[1]
-
-
-def _folded(word: str) -> str:
-    return re.sub(r"[\W_]", "", word.casefold())
-
-
-def _admitted(subject: Subject, key: str, word: str) -> bool:
-    return any(offer.admits(word) for offer in subject.offers[key])
-
-
-def _near_misses(
-    check: str,
-    kind: str,
-    asked: Sequence[_Use],
-    offered: Sequence[_Use],
-    met: Sequence[_Use] = (),
-) -> Iterator[Finding]:
-    """What is asked for and not offered, and what is offered beside what is more usual.
-
-    ``met`` is what is asked for and offered in another way than by the same word.
-    """
-    frequency = collections.Counter(use.word for use in offered)
-    wanted = {use.word for use in (*asked, *met)}
-    near_offered = _Near(frequency)
-    for word, where in asked:
-        if word not in frequency and near_offered[word]:
-            why = f"no aggregate has the {kind} {word!r}"
-            yield _finding(check, where, why, near_offered[word])
-    usual = _Near(wanted & frequency.keys())
-    for word, where in offered:
-        if word not in wanted:
-            others = usual[word] or _more_usual(word, frequency)
-            if others:
-                yield _finding(check, where, f"no flavor has the {kind} {word!r}", others)
-
-
-def _more_usual(word: str, frequency: Mapping[str, int]) -> list[str]:
-    """Other spellings of the word that more aggregates have; of equally many, the lower case."""
-    own = (frequency[word], word == word.lower(), word)
-    return sorted(
-        other
-        for other, count in frequency.items()
-        if _folded(word)
-        and _folded(other) == _folded(word)
-        and (count, other == other.lower(), other) > own
-    )
-
-
-def _finding(check: str, where: str, why: str, others: list[str]) -> Finding:
+def _finding(check: Check, where: str, why: str, others: list[str]) -> Finding:
     meant = " or ".join(map(repr, others))
     return Finding(
         Severity.WARNING,

@@ -4,7 +4,7 @@ import fnmatch
 from collections.abc import Iterator
 
 from steelyard.aggregates import SCOPE
-from steelyard.desk.checks.finding import Finding, of_aggregate, of_flavor
+from steelyard.desk.checks.finding import Check, Finding, of_aggregate, of_flavor
 from steelyard.desk.checks.subject import Subject, is_plain
 from steelyard.severity import Severity
 
@@ -12,11 +12,22 @@ from steelyard.severity import Severity
 _READ_FROM_AGGREGATES = {
     "availability_zone": "the availability zone",
     "filter_tenant_id*": "AggregateMultiTenancyIsolation",
+    "hw_*": "AggregateImagePropertiesIsolation",
+    "img_*": "AggregateImagePropertiesIsolation",
     "instance_type": "AggregateTypeAffinityFilter",
     "max_instances_per_host": "AggregateNumInstancesFilter",
     "max_io_ops_per_host": "AggregateIoOpsFilter",
+    "os_distro": "AggregateImagePropertiesIsolation",
+    "os_type": "AggregateImagePropertiesIsolation",
+    "os_version": "AggregateImagePropertiesIsolation",
     "trait:*": "the isolation of aggregates by traits",
     "*_weight_multiplier": "a weigher's multiplier",
+}
+
+# Plain keys of flavors that are not about aggregates, and what reads them.
+_PLAIN_KEYS = {
+    "group_policy": "Placement, which is asked for several groups of resources",
+    "hide_hypervisor_id": "the driver of the hypervisor",
 }
 
 #: Attributes of Nova's hosts, which ComputeCapabilitiesFilter holds against plain keys of flavors.
@@ -82,7 +93,7 @@ def of_aggregates(subject: Subject) -> Iterator[Finding]:
         if offer.forced and reader and not subject.is_ignored(offer.written):
             yield Finding(
                 Severity.WARNING,
-                "key-nova-reads",
+                Check.KEY_NOVA_READS,
                 of_aggregate(offer.aggregate, offer.written),
                 f"it is there for {reader}, and a forced aggregate demands it of flavors: those "
                 f"without it do not fit its hosts",
@@ -91,13 +102,22 @@ def of_aggregates(subject: Subject) -> Iterator[Finding]:
 
 
 def of_flavors(subject: Subject) -> Iterator[Finding]:
-    """Plain keys of flavors that name what Nova knows of hosts, or that nobody asks for."""
+    """Plain keys of flavors that mean something else to Nova, and are held against aggregates."""
     for asked in subject.asked:
         key = asked.written
+        if key in _PLAIN_KEYS:
+            yield Finding(
+                Severity.WARNING,
+                Check.KEY_NOVA_READS,
+                of_flavor(asked.flavor, key),
+                f"it is there for {_PLAIN_KEYS[key]}; as a plain key it is held against "
+                f"aggregates as well, by Nova's filter and by ours: hosts without it do not fit",
+                f"offer {key!r} in the aggregates of the hosts that it is meant for",
+            )
         if key in HOST_ATTRIBUTES:
             yield Finding(
                 Severity.WARNING,
-                "key-nova-reads",
+                Check.KEY_NOVA_READS,
                 of_flavor(asked.flavor, key),
                 "Nova's ComputeCapabilitiesFilter holds it against what it knows of hosts by that "
                 "name, and takes sentinels for text",
@@ -112,12 +132,11 @@ def refused_by_api(subject: Subject) -> Iterator[Finding]:
         if validated and not is_plain(asked.demand.expression):
             yield Finding(
                 Severity.ERROR,
-                "refused-by-nova",
+                Check.REFUSED_BY_NOVA,
                 of_flavor(asked.flavor, asked.written),
                 f"Nova's API refuses {str(asked.demand.expression)!r} here from microversion 2.86 "
                 f"on, and what reads the key in Nova does not understand it",
-                f"write a plain value, and the sentinel in the forced aggregate; or write "
-                f"{SCOPE + asked.written!r}",
+                "write a plain value here, and the sentinel in the forced aggregate",
             )
 
 

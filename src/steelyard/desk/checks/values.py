@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from steelyard.aggregates import FORCE_KEY, SCOPE, flag
-from steelyard.desk.checks.finding import Finding, of_aggregate, of_flavor
+from steelyard.desk.checks.finding import Check, Finding, of_aggregate, of_flavor
 from steelyard.desk.checks.subject import Subject, is_plain
 from steelyard.expressions import Expression
 from steelyard.severity import Severity
@@ -29,10 +29,10 @@ def of_forced_aggregates(subject: Subject) -> Iterator[Finding]:
 def _problems(where: str, expression: Expression, until: str) -> Iterator[Finding]:
     for fault in expression.faults:
         remedy = f"correct the value; until then {until}"
-        yield Finding(Severity.ERROR, "malformed-value", where, fault, remedy)
+        yield Finding(Severity.ERROR, Check.MALFORMED_VALUE, where, fault, remedy)
     for note in expression.notes:
         remedy = "write the value so that it can mean one thing only"
-        yield Finding(Severity.WARNING, "doubtful-value", where, note, remedy)
+        yield Finding(Severity.WARNING, Check.DOUBTFUL_VALUE, where, note, remedy)
 
 
 def flags(subject: Subject) -> Iterator[Finding]:
@@ -42,11 +42,25 @@ def flags(subject: Subject) -> Iterator[Finding]:
         if text is not None and flag(text) is None:
             yield Finding(
                 Severity.WARNING,
-                "unrecognised-flag",
+                Check.UNRECOGNISED_FLAG,
                 of_aggregate(name, FORCE_KEY),
                 f"{text!r} is neither true nor false, so the aggregate is not forced",
                 "write 'true' or 'false'",
             )
+
+
+def misplaced_flags(subject: Subject) -> Iterator[Finding]:
+    """Flags in flavors, where they mean nothing to us, and to Nova are keys as any other."""
+    for name, flavor in subject.cloud.flavors.items():
+        for key in flavor.extra_specs:
+            if key.removeprefix(SCOPE) == FORCE_KEY:
+                yield Finding(
+                    Severity.WARNING,
+                    Check.MISPLACED_FLAG,
+                    of_flavor(name, key),
+                    "the flag belongs to aggregates; in a flavor it is not looked at",
+                    "take it out of the flavor",
+                )
 
 
 def taken_literally(subject: Subject) -> Iterator[Finding]:
@@ -58,7 +72,7 @@ def taken_literally(subject: Subject) -> Iterator[Finding]:
         if offer.written.startswith(SCOPE):
             yield Finding(
                 Severity.WARNING,
-                "scope-not-forced",
+                Check.SCOPE_NOT_FORCED,
                 where,
                 f"the aggregate is not forced, so its key is taken with the scope {SCOPE!r}, and "
                 f"no flavor's key is",
@@ -68,7 +82,7 @@ def taken_literally(subject: Subject) -> Iterator[Finding]:
             if part.strip() and not is_plain(Expression.parse(part)):
                 yield Finding(
                     Severity.WARNING,
-                    "expression-not-forced",
+                    Check.EXPRESSION_NOT_FORCED,
                     where,
                     f"the aggregate is not forced, so {part.strip()!r} is taken literally",
                     f"separate literal values by commas, or set {FORCE_KEY} to 'true'",
