@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from steelyard.desk import capacity
 from steelyard.desk.checks import check
-from steelyard.desk.checks.near_misses import near_miss
+from steelyard.desk.checks.spelling import near_miss
 from steelyard.desk.fitting import Fitting
 from steelyard.errors import PluginError
 from steelyard.scheduler import Aggregate, Cloud, FilterScheduler, Flavor, Host, NoValidHost, Server
@@ -144,7 +144,7 @@ def test_a_flavor_of_nothing_ends_the_counting() -> None:
     (room,) = capacity.rooms(FilterScheduler(cloud, configured()), "f")
     assert (room.more, room.verdict.reason) == (
         capacity.MOST,
-        "no more than 10000 servers are tried on a host",
+        "no more than 1000 servers are tried on a host",
     )
 
 

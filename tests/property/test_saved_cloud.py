@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steelyard.aggregates import flag
 from steelyard.groups import Policy, ServerGroup
 from steelyard.scheduler import Aggregate, Cloud, Flavor, Host, Server
 from steelyard.scheduler.saved_cloud import SavedCloud, describe
@@ -41,7 +42,8 @@ def clouds(draw: st.DrawFn) -> Cloud:
                 amounts,
                 amounts,
                 ratios,
-                texts,
+                st.dictionaries(st.sampled_from(["PCPU", "CUSTOM_A"]), numbers),
+                texts.filter(lambda text: not text or (text.strip() and flag(text) is None)),
             )
         ).items()
     }

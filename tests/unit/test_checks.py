@@ -32,7 +32,7 @@ def cloud(
 def found(subject: Cloud, conf: Any = None) -> dict[tuple[str, str], Finding]:
     """The findings by what was looked for and where it is."""
     findings = check(subject, conf or cfg.ConfigOpts())
-    by_place = {(finding.check, finding.where): finding for finding in findings}
+    by_place = {(str(finding.check), finding.where): finding for finding in findings}
     assert len(by_place) == len(findings)
     return by_place
 
@@ -145,21 +145,84 @@ FLAVOR = "flavor 'f', extra spec"
             "write 'true'",
         ),
         (
-            {"a": {"ssd": "nvme"}, "b": {"ssd": "nvem"}},
-            PLAIN,
+            {"a": {"ssd": "nvme"}},
+            {"f": {"ssd": "<or> nvem <or> ~"}},
             "near-miss-value",
-            "aggregate 'b', key 'ssd'",
+            f"{FLAVOR} 'ssd'",
             Severity.WARNING,
-            "no flavor has the value 'nvem', but there is 'nvme'",
+            "no aggregate has the value 'nvem', but there is 'nvme'",
             "write 'nvme'",
         ),
         (
+            {"a": {"force_metadta_check": "true"}},
+            {"f": {}},
+            "near-miss-key",
+            "aggregate 'a', key 'force_metadta_check'",
+            Severity.WARNING,
+            "the key 'force_metadta_check' forces nothing",
+            "write 'force_metadata_check'",
+        ),
+        (
+            {"a": {"rack": "r1"}},
+            {"f": {"aggregate_instance_extra_spec:rack": "r1"}},
+            "near-miss-key",
+            f"{FLAVOR} 'aggregate_instance_extra_spec:rack'",
+            Severity.WARNING,
+            "the namespace 'aggregate_instance_extra_spec' means nothing",
+            "write 'aggregate_instance_extra_specs'",
+        ),
+        (
+            {},
+            {"f": {"Trait:CUSTOM_FAST": "required"}},
+            "near-miss-key",
+            f"{FLAVOR} 'Trait:CUSTOM_FAST'",
+            Severity.WARNING,
+            "the namespace 'Trait' means nothing",
+            "write 'trait'",
+        ),
+        (
+            {"a": {"hw:cpu_polcy": "dedicated"}},
+            {"f": {"hw:cpu_policy": "dedicated"}},
+            "near-miss-key",
+            f"{FLAVOR} 'hw:cpu_policy'",
+            Severity.WARNING,
+            "no aggregate has the key 'hw:cpu_policy', but there is 'hw:cpu_polcy'",
+            "if that is what is meant",
+        ),
+        (
+            {},
+            {"f": {"force_metadata_check": "true"}},
+            "misplaced-flag",
+            f"{FLAVOR} 'force_metadata_check'",
+            Severity.WARNING,
+            "the flag belongs to aggregates",
+            "take it out of the flavor",
+        ),
+        (
+            {"a": {"os_type": "windows", **FORCED}},
+            {"f": {}},
+            "key-nova-reads",
+            "aggregate 'a', key 'os_type'",
+            Severity.WARNING,
+            "it is there for AggregateImagePropertiesIsolation",
+            "force_check_ignored_keys",
+        ),
+        (
+            {},
+            {"f": {"group_policy": "none"}},
+            "key-nova-reads",
+            f"{FLAVOR} 'group_policy'",
+            Severity.WARNING,
+            "it is there for Placement",
+            "offer 'group_policy' in the aggregates",
+        ),
+        (
             {"a": {"zone": "north"}, "b": {"zone": "North"}},
-            {"f": {"zone": "*"}},
+            {"f": {"zone": "north"}},
             "near-miss-value",
             "aggregate 'b', key 'zone'",
             Severity.WARNING,
-            "but there is 'north'",
+            "no flavor has the value 'North', but there is 'north'",
             "write 'north'",
         ),
         (
@@ -175,19 +238,41 @@ FLAVOR = "flavor 'f', extra spec"
             {"a": {"ssd": "nvme", **FORCED}, "b": {"ssd": "!", **FORCED}},
             PLAIN,
             "contradictory-aggregates",
-            "aggregates 'a' and 'b', key 'ssd'",
+            "aggregates 'a', 'b', key 'ssd'",
             Severity.ERROR,
-            "no flavor fits there",
+            "only a flavor that admits each of them fits there, and none does",
             "let each host be in one of them",
         ),
         (
-            {"a": {"ssd": "nvme", **FORCED}, "b": {"ssd": "sata", **FORCED}},
-            {"f": {"ssd": "<or> nvme <or> sata"}},
+            {"a": {"ssd": "nvme", **FORCED}, "b": {"ssd": "!", **FORCED}},
+            {"f": {"ssd": "<or> nvme <or> ~"}, "g": {"ssd": "nvme"}},
             "contradictory-aggregates",
-            "aggregates 'a' and 'b', key 'ssd'",
+            "aggregates 'a', 'b', key 'ssd'",
             Severity.WARNING,
-            "only a flavor that admits both fits there",
-            "let both want the same",
+            "'a' wants 'nvme'; 'b' wants '!'",
+            "let flavors admit each of them",
+        ),
+        (
+            {"a": {"gpu": "a", "aggregate_instance_extra_specs:gpu": "b", **FORCED}},
+            {"f": {"gpu": "a"}},
+            "contradictory-aggregates",
+            "aggregates 'a', key 'gpu'",
+            Severity.ERROR,
+            "'a' wants 'b'; 'a' wants 'a'",
+            "let them want the same",
+        ),
+        (
+            {
+                "a": {"gpu": "<or> a <or> b", **FORCED},
+                "b": {"gpu": "<or> b <or> c", **FORCED},
+                "c": {"gpu": "<or> a <or> c", **FORCED},
+            },
+            {"f": {"gpu": "a"}},
+            "contradictory-aggregates",
+            "aggregates 'a', 'b', 'c', key 'gpu'",
+            Severity.ERROR,
+            "none does",
+            "let them want the same",
         ),
         (
             {"a": {"ssd": "nvme", "max_io_ops_per_host": "8", **FORCED}},
@@ -254,8 +339,8 @@ FLAVOR = "flavor 'f', extra spec"
             },
             "contradictory-traits",
             f"{FLAVOR} 'trait1:{TRAIT}'",
-            Severity.WARNING,
-            f"required by 'trait:{TRAIT}' and forbidden here",
+            Severity.NOTE,
+            f"forbidden here, and required by 'trait:{TRAIT}'",
             "remove one of them",
         ),
         (
@@ -299,12 +384,35 @@ def test_what_is_found(
         # A namespace that no aggregate knows is none of the aggregates' business.
         ({}, {"f": {"hw:cpu_policy": "dedicated", f"trait:{TRAIT}": "required"}}),
         ({"a": {"ssd": ">= 4", **FORCED}}, {"f": {"ssd": "8"}}),
+        # Nobody asks for the other racks, and that is no slip.
+        ({"a": {"rack": "rack-a"}, "b": {"rack": "rack-b"}}, {"f": {"rack": "rack-a"}}),
+        (
+            {"a": {"pool": "nvme-a"}, "b": {"pool": "NVMe-A"}},
+            {"f": {"pool": "nvme-a"}, "g": {"pool": "*"}},
+        ),
+        ({"a": {"contact": "ops"}, "b": {"contact": "Ops"}}, {"f": {}}),
+        (
+            {"a": {"gpu": "<or> a <or> b", **FORCED}, "b": {"gpu": "<or> b <or> c", **FORCED}},
+            {"f": {"gpu": "b"}},
+        ),
         # Whether the two meet is not decided, so nothing is said of a contradiction.
         ({"a": {"x": "s> a", **FORCED}, "b": {"x": "<in> b", **FORCED}}, {"f": {"x": "s== ab"}}),
     ],
 )
 def test_where_nothing_is_wrong(aggregates: Any, flavors: Any) -> None:
     assert found(cloud(aggregates, flavors)) == {}
+
+
+def test_groups_that_are_isolated_come_from_different_providers() -> None:
+    specs = {
+        f"trait1:{TRAIT}": "required",
+        f"trait2:{TRAIT}": "forbidden",
+        "resources1:VGPU": "1",
+        "resources2:VGPU": "1",
+    }
+    for policy, told in (("isolate", False), ("none", True)):
+        names = {name for name, _ in found(cloud({}, {"f": {"group_policy": policy, **specs}}))}
+        assert ("contradictory-traits" in names) is told
 
 
 def test_an_ignored_key_is_not_looked_at(configured: Any) -> None:
@@ -332,7 +440,7 @@ def test_what_fits_an_empty_host_only() -> None:
     full = Server("s", "s", dataclasses.replace(subject.flavors["f"], vcpus=32), "host")
     finding = found(subject.with_servers([full]))["no-room", "flavor 'f'"]
     assert finding.severity == Severity.WARNING
-    assert "1 hosts would take it if they were empty ('host')" in finding.why
+    assert "it would fit 'host' if nothing else was there, and fits no host now" in finding.why
     assert "vCPUs: flavor wants 1, the host has 0 of 32 left" in finding.why
 
 
@@ -344,7 +452,21 @@ def test_a_host_out_of_service_is_not_unreachable() -> None:
 def test_hosts_of_a_kind_are_found_together() -> None:
     hosts = {f"h{number}": Host(f"h{number}", 8, 8192, 80) for number in range(5)}
     finding = found(cloud({"a": {"gpu": "*", **FORCED}}, {"f": {}}, **hosts))
-    assert ("unreachable-host", "hosts 'h0', 'h1', 'h2' and 2 more") in finding
+    told = finding["unreachable-host", "host 'h0'"]
+    assert told.why.endswith("; the same with 'h1', 'h2', 'h3' and 1 more")
+    assert len([name for name, _ in finding if name == "unreachable-host"]) == 1
+
+
+def test_hosts_of_different_kinds_are_found_apart() -> None:
+    hosts = {
+        "a": Host("a", 8, 8192, 80, reserved={"vcpus": 8}),
+        "b": Host("b", 8, 8192, 80, reserved={"ram_mb": 8192}),
+        "c": Host("c", 8, 8192, 80),
+    }
+    told = found(cloud({}, {"f": {}}, **hosts))
+    assert "vCPUs" in told["unreachable-host", "host 'a'"].why
+    assert "MiB of RAM" in told["unreachable-host", "host 'b'"].why
+    assert len(told) == 2
 
 
 def test_a_cloud_without_hosts_or_flavors() -> None:

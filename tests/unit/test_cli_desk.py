@@ -2,6 +2,9 @@
 
 import json
 import logging
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -39,7 +42,7 @@ def desk(tmp_path: Any, monkeypatch: Any, capsys: Any) -> Any:
 
 def test_what_is_found_is_listed_and_tells_the_status(desk: Any) -> None:
     status, out, err = desk("check", "-f", "json")
-    assert (status, err) == (1, "")
+    assert (status, err) == (1, "steelyard: 2 findings in 1 aggregate, 3 flavors and 3 hosts\n")
     assert [(row["Severity"], row["Check"], row["Where"]) for row in json.loads(out)] == [
         ("error", "fits-no-host", "flavor 'huge'"),
         ("warning", "unrecognised-flag", "aggregate 'fast', key 'force_metadata_check'"),
@@ -48,7 +51,9 @@ def test_what_is_found_is_listed_and_tells_the_status(desk: Any) -> None:
 
 
 def test_nothing_is_found_in_the_example(desk: Any) -> None:
-    assert desk("check", "--example", "-f", "json") == (0, "[]\n", "")
+    status, out, err = desk("check", "--example", "-f", "json")
+    assert (status, out) == (0, "[]\n")
+    assert err == "steelyard: nothing found in 3 aggregates, 5 flavors and 6 hosts\n"
 
 
 def test_filters_log_as_before_once_a_check_is_done(desk: Any) -> None:
@@ -61,7 +66,8 @@ def test_what_is_accepted_is_not_listed(desk: Any, tmp_path: Any, kind: str) -> 
     _, out, _ = desk("check", "-f", kind)
     accepted = tmp_path / f"accepted.{kind}"
     accepted.write_text(out)
-    assert desk("check", "--accepted", str(accepted), "-f", "json") == (0, "[]\n", "")
+    status, out, _ = desk("check", "--accepted", str(accepted), "-f", "json")
+    assert (status, out) == (0, "[]\n")
 
 
 def test_what_is_accepted_in_vain_is_noted(desk: Any, tmp_path: Any) -> None:
@@ -93,6 +99,7 @@ def test_what_is_accepted_in_vain_is_noted(desk: Any, tmp_path: Any) -> None:
         ("[{Check: a}]", "has None for 'Where'; required are the texts 'Check' and 'Where'"),
         ("[{Check: [], Where: b}]", "has [] for 'Check'"),
         ("[{Check: a, Where: b, Wy: c}]", "unknown key 'Wy'; did you mean 'Why'?"),
+        ("[{Check: fit-no-host, Where: b}]", "no check 'fit-no-host'; did you mean 'fits-no-host'"),
         ("[", "accepted.yaml:2: is not YAML"),
         (None, "accepted.yaml: No such file or directory"),
     ],
@@ -104,6 +111,31 @@ def test_a_file_that_accepts_nothing(desk: Any, tmp_path: Any, text: str | None,
     assert (status, out) == (2, "")
     assert err.startswith("steelyard: accepted.yaml")
     assert said in err
+
+
+@pytest.mark.parametrize("command", [["check"], ["capacity", "--flavor", "fast"]])
+def test_what_is_not_enforced_is_told_all_the_same(
+    desk: Any, tmp_path: Any, command: list[str]
+) -> None:
+    (tmp_path / "trial.conf").write_text("[steelyard]\nenforce = false\n")
+    assert desk("--config-file", "trial.conf", *command)[:2] == desk(*command)[:2]
+
+
+def test_the_order_of_findings_is_the_same_each_time(desk: Any, tmp_path: Any) -> None:
+    metadata = ", ".join(f"k{number}: '<or> {number}'" for number in range(20))
+    text = CLOUD.replace("ssd: nvme, force", f"{metadata}, force")
+    (tmp_path / "cloud.yaml").write_text(text)
+    code = "from steelyard import cli; cli.main(['check', '-f', 'json'])"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(said) == 1
 
 
 def test_capacity_host_by_host(desk: Any) -> None:

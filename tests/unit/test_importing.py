@@ -235,8 +235,7 @@ def test_what_a_file_cannot_say_is_said_once_for_all_hosts() -> None:
         "no resource provider in Placement: 1 host; what they have is as Nova reports it, without "
         "traits",
         "no DISK_GB in Placement: 1 host; flavors that want some fit on none of them in the file",
-        "not in the file: CUSTOM_FPGA of 1 host; it has room for VCPU, MEMORY_MB, DISK_GB alone",
-        "not in the file: PCPU of 2 hosts; it has room for VCPU, MEMORY_MB, DISK_GB alone",
+        "not in the file: min_unit, max_unit and step_size, which limit CUSTOM_FPGA on 1 host",
         "not in the file: min_unit, max_unit and step_size, which limit MEMORY_MB on 1 host",
         "not in the file: the nested resource providers of 1 host, with what they have and their "
         "traits",
@@ -244,6 +243,32 @@ def test_what_a_file_cannot_say_is_said_once_for_all_hosts() -> None:
         "hypervisors",
     ]
     assert result.cloud.hosts["b"].disk_gb == 0
+    assert result.cloud.hosts["a"].resources == {"PCPU": 4, "CUSTOM_FPGA": 1}
+
+
+def test_servers_use_what_their_extra_specs_say() -> None:
+    specs = {"hw:cpu_policy": "dedicated", "resources:DISK_GB": "0", "resources:VGPU": "2"}
+    flavor = SeenFlavor("f", "gpu", 2, 1024, 10, specs)
+    inventories = {
+        "VCPU": Inventory(8),
+        "PCPU": Inventory(8, reserved=1),
+        "MEMORY_MB": Inventory(8192),
+        "DISK_GB": Inventory(100),
+        "VGPU": Inventory(4, allocation_ratio=1.5),
+    }
+    used = {"PCPU": 3, "MEMORY_MB": 1024, "VGPU": 3}
+    made = dataclasses.replace(server("s", "a"), flavor=flavor)
+    seen = Observed(
+        [hypervisor("a")],
+        flavors=[flavor],
+        servers=[made],
+        providers={"uuid-a.example": Provider(inventories, used, frozenset())},
+    )
+    result = imported(seen)
+    assert result.remarks == []
+    host = result.cloud.hosts["a"]
+    assert host.resources == {"PCPU": 7, "VGPU": 6}
+    assert host.used == {"PCPU": 1, "VGPU": 1}
 
 
 RECORD = {

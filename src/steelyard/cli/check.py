@@ -11,6 +11,7 @@ from steelyard.cli import clouds
 from steelyard.cli.app import Listing
 from steelyard.desk.checks import Finding, check
 from steelyard.desk.checks.accepted import Accepted
+from steelyard.desk.importing import counted
 from steelyard.scheduler import cloud_file
 from steelyard.severity import Severity
 
@@ -35,6 +36,8 @@ class Check(Listing):
     What is found can be accepted: keep the findings that are meant to be there in a file, as
     -f json or -f yaml writes them, and name it with --accepted.
 
+    The option enforce does not matter here: what it would reject counts as rejected.
+
     The exit status is 0 when nothing is found, 1 when something is, and 2 when something is wrong
     with what was given. A note alone counts as nothing.
     """
@@ -51,7 +54,12 @@ class Check(Listing):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         self._findings: list[Finding] = []
+        self._looked_at = ""
         status = super().run(parsed_args)
+        if self._looked_at:
+            self.app.stdout.flush()
+            found = counted(len(self._findings), "finding") if self._findings else "nothing found"
+            self.app.stderr.write(f"steelyard: {found} in {self._looked_at}\n")
         grave = any(found.severity is not Severity.NOTE for found in self._findings)
         return status or (_FOUND if grave else 0)
 
@@ -63,10 +71,15 @@ class Check(Listing):
         if parsed_args.accepted is not None:
             content = cloud_file.load_content(parsed_args.accepted)
             accepted = Accepted.parse(parsed_args.accepted, content)
+        cloud = clouds.described(parsed_args)
         with _saying_it_once():
-            findings = check(clouds.described(parsed_args), self.configuration())
+            findings = check(cloud, self.configuration([("enforce", True)]))
         self._findings = findings if accepted is None else accepted.without(findings)
+        self._looked_at = (
+            f"{counted(len(cloud.aggregates), 'aggregate')}, "
+            f"{counted(len(cloud.flavors), 'flavor')} and {counted(len(cloud.hosts), 'host')}"
+        )
         return [
-            (str(found.severity), found.check, found.where, found.why, found.remedy)
+            (str(found.severity), str(found.check), found.where, found.why, found.remedy)
             for found in self._findings
         ]

@@ -11,7 +11,7 @@ from steelyard.scheduler import FilterScheduler, HostState, Request, Server
 from steelyard.scheduler.host_state import host_states
 from steelyard.verdict import Verdict
 
-MOST = 10_000
+MOST = 1_000
 """No more servers than this are tried on one host."""
 
 

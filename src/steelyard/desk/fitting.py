@@ -9,6 +9,7 @@ from steelyard import plugins
 from steelyard.filters.capacity import Capacity
 from steelyard.scheduler import Cloud, FilterScheduler, HostState
 from steelyard.scheduler.host_state import host_states
+from steelyard.traits.flavors import flavor_amounts
 from steelyard.verdict import Verdict
 
 
@@ -38,7 +39,7 @@ class Fitting:
         for name, filter_ in self._scheduler.filters.items():
             with plugins.blamed("filter", name):
                 found.extend(filter_.rejections(host, request))
-        short = self._capacity.shortages(host, request.flavor)
+        short = self._capacity.shortages(host, flavor_amounts(request.flavor))
         share = sum(1 - max(each.supply.left, 0) / each.wanted for each in short)
         return Missing(len(found), share, host.host, flavor, tuple(found))
 

@@ -17,9 +17,11 @@ from steelyard.desk.observed import (
     SeenGroup,
     SeenServer,
 )
+from steelyard.filters.capacity import on_host
 from steelyard.groups import Policy, ServerGroup, parse_rules
 from steelyard.scheduler import Cloud, Flavor, Host
 from steelyard.scheduler.cloud import Aggregate, Server
+from steelyard.traits.flavors import flavor_amounts
 
 _NamedT = TypeVar("_NamedT", Host, Aggregate, Flavor, ServerGroup)
 
@@ -225,22 +227,21 @@ def _hosts(
 ) -> dict[str, Host]:
     by_servers: dict[str, collections.Counter[str]] = {}
     for server in servers:
-        flavor = server.flavor
-        by_servers.setdefault(server.host, collections.Counter()).update(
-            vcpus=flavor.vcpus, ram_mb=flavor.memory_mb, disk_gb=flavor.root_gb
-        )
+        used = by_servers.setdefault(server.host, collections.Counter())
+        used.update(flavor_amounts(server.flavor))
     providers = seen.providers or {}
     hosts, overrun = [], collections.Counter[str]()
     for each in seen.hypervisors:
         name = places.names[each.uuid]
         there = providers.get(each.uuid)
-        left = _Supply.of(each, there).without(by_servers.get(name, {}))
+        supply = _Supply.of(each, there)
+        left = supply.without(on_host(by_servers.get(name, {}), supply.resources))
         overrun.update(kind for kind, used in left.used.items() if used < 0)
         hosts.append(_host(name, each, left, there))
     _remark_on_providers(seen, remarks)
     remarks.extend(
-        f"less {kind} used than the flavors of servers say, as with dedicated CPUs: "
-        f"{counted(count, 'host')}; the file has less of it free there than the cloud"
+        f"less {kind} used than the flavors of servers say: {counted(count, 'host')}; the file "
+        f"has less of it free there than the cloud"
         for kind, count in sorted(overrun.items())
     )
     return _sorted(hosts)
@@ -253,12 +254,15 @@ class _Supply:
     totals: Mapping[str, int]
     reserved: Mapping[str, int]
     ratios: Mapping[str, float]
+    resources: Mapping[str, int]
+    """Of other resource classes, what servers may use."""
     used: Mapping[str, int]
 
     @classmethod
     def of(cls, hypervisor: Hypervisor, provider: Provider | None) -> "_Supply":
         """As Placement has it; what it does not show, as Nova does."""
         totals, reserved, ratios = hypervisor.totals, dict.fromkeys(RESOURCES.values(), 0), {}
+        resources: dict[str, int] = {}
         if provider is not None and provider.inventories is not None:
             found = {
                 kind: provider.inventories.get(name, Inventory(0))
@@ -267,15 +271,22 @@ class _Supply:
             totals = {kind: each.total for kind, each in found.items()}
             reserved = {kind: each.reserved for kind, each in found.items()}
             ratios = {kind: each.allocation_ratio for kind, each in found.items() if each.total}
+            resources = {
+                name: each.limit
+                for name, each in provider.inventories.items()
+                if name not in RESOURCES
+            }
         if provider is not None and provider.usages is not None:
-            used = {kind: provider.usages.get(name, 0) for name, kind in RESOURCES.items()}
+            names = {**RESOURCES, **{name: name for name in resources}}
+            used = {kind: provider.usages.get(name, 0) for name, kind in names.items()}
         else:
             used = {kind: max(hypervisor.used[kind] - reserved[kind], 0) for kind in reserved}
-        return cls(totals, reserved, ratios, used)
+        return cls(totals, reserved, ratios, resources, used)
 
     def without(self, by_servers: Mapping[str, int]) -> "_Supply":
-        """With only that as used which is not by these."""
-        used = {kind: amount - by_servers.get(kind, 0) for kind, amount in self.used.items()}
+        """With only that as used which is not by these, given by their resource classes."""
+        by_kind = {RESOURCES.get(name, name): amount for name, amount in by_servers.items()}
+        used = {kind: amount - by_kind.get(kind, 0) for kind, amount in self.used.items()}
         return dataclasses.replace(self, used=used)
 
 
@@ -288,6 +299,7 @@ def _host(name: str, seen: Hypervisor, supply: _Supply, provider: Provider | Non
         reserved={kind: amount for kind, amount in supply.reserved.items() if amount},
         used={kind: amount for kind, amount in supply.used.items() if amount > 0},
         allocation_ratios=dict(supply.ratios),
+        resources=dict(supply.resources),
         out_of_service=seen.out_of_service,
     )
 
@@ -316,24 +328,16 @@ def _remark_on_inventories(shown: Sequence[Mapping[str, Inventory]], remarks: li
     without = collections.Counter(
         name for name in RESOURCES for inventories in shown if name not in inventories
     )
-    others = collections.Counter(
-        name for inventories in shown for name in inventories if name not in RESOURCES
-    )
     limited = collections.Counter(
-        name for inventories in shown for name in RESOURCES if _limited(inventories.get(name))
+        name for inventories in shown for name, each in inventories.items() if each.limited
     )
     for counts, form in (
         (without, "no {} in Placement: {}; flavors that want some fit on none of them in the file"),
-        (others, f"not in the file: {{}} of {{}}; it has room for {', '.join(RESOURCES)} alone"),
         (limited, "not in the file: min_unit, max_unit and step_size, which limit {} on {}"),
     ):
         remarks.extend(
             form.format(name, counted(count, "host")) for name, count in sorted(counts.items())
         )
-
-
-def _limited(inventory: Inventory | None) -> bool:
-    return inventory is not None and inventory.limited
 
 
 def _own_names(wanted: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -160,6 +160,11 @@ class Inventory:
     limited: bool = False
     """Whether one server may not have any amount up to the total."""
 
+    @property
+    def limit(self) -> int:
+        """How much servers may use."""
+        return int(max(self.total - self.reserved, 0) * self.allocation_ratio)
+
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "Inventory":
         total = _amount(record["total"])

@@ -76,7 +76,7 @@ class AggregateInstanceTypeFilter(base.Filter):
         self, hosts: list[Any], verdicts: list[bool], request: object, *, enforce: bool
     ) -> None:
         """Logs why hosts are rejected: each at debug level, a summary where it is wanted."""
-        nothing_left = not any(verdicts) and self._log_no_host()
+        nothing_left = not any(verdicts) and self._log_no_host() and LOG.isEnabledFor(logging.INFO)
         if enforce and not nothing_left and not LOG.isEnabledFor(logging.DEBUG):
             return
         causes: collections.Counter[str] = collections.Counter()

@@ -1,13 +1,14 @@
 """Hosts by what they have left."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from oslo_config import cfg
 
 from steelyard import conf as options
-from steelyard.attributes import read
+from steelyard.attributes import read, read_mapping
 from steelyard.filters import base
+from steelyard.traits.flavors import flavor_amounts
 from steelyard.verdict import PASSED, Verdict
 
 
@@ -20,12 +21,10 @@ class Supply(NamedTuple):
     left: float
 
 
-# Of a resource class: what a flavor calls it, and what people do.
-_WANTED = {
-    "VCPU": ("vcpus", "vCPUs"),
-    "MEMORY_MB": ("memory_mb", "MiB of RAM"),
-    "DISK_GB": ("root_gb", "GiB of disk"),
-}
+# What people call a resource class.
+_CALLED = {"VCPU": "vCPUs", "MEMORY_MB": "MiB of RAM", "DISK_GB": "GiB of disk"}
+
+_NONE = Supply(0, 0, 0)
 
 
 class Shortage(NamedTuple):
@@ -57,18 +56,33 @@ class Capacity:
             free = total - (read(host, f"{name}_reserved") or 0)
             limit = max(free, 0) * (usual_ratio if ratio is None else ratio)
             yield resource_class, Supply(total, limit, limit - (read(host, f"{name}_used") or 0))
+        used = read_mapping(host, "resources_used")
+        for resource_class, limit in read_mapping(host, "resources").items():
+            yield resource_class, Supply(limit, limit, limit - used.get(resource_class, 0))
 
-    def shortages(self, host: object, flavor: object) -> Iterator[Shortage]:
-        """What the host has too little of for one more server of the flavor."""
-        for resource_class, supply in self.of(host):
-            asked, name = _WANTED[resource_class]
-            wanted = read(flavor, asked) or 0
-            if wanted > max(supply.left, 0):
-                yield Shortage(name, wanted, supply)
+    def shortages(self, host: object, wanted: Mapping[str, int]) -> Iterator[Shortage]:
+        """Of what is wanted of each resource class, what the host has too little of."""
+        supplies = dict(self.of(host))
+        for resource_class, amount in on_host(wanted, supplies).items():
+            supply = supplies.get(resource_class, _NONE)
+            if amount > max(supply.left, 0):
+                yield Shortage(_CALLED.get(resource_class, resource_class), amount, supply)
+
+
+def on_host(wanted: Mapping[str, int], there: Container[str]) -> Mapping[str, int]:
+    """What is wanted, on a host that has these resource classes.
+
+    Where no CPUs are set apart, those that nobody is to share come from among the others, as Nova
+    has it where it finds no host otherwise.
+    """
+    if "PCPU" not in wanted or "PCPU" in there:
+        return wanted
+    others = {name: amount for name, amount in wanted.items() if name != "PCPU"}
+    return {**others, "VCPU": others.get("VCPU", 0) + wanted["PCPU"]}
 
 
 class CapacityFilter(base.Filter):
-    """Keeps hosts with enough virtual CPUs, RAM and disk left, after overcommitment."""
+    """Keeps hosts with enough left of what the flavor asks for, after overcommitment."""
 
     in_nova = False  # Placement does this there
 
@@ -80,12 +94,15 @@ class CapacityFilter(base.Filter):
         return next(self.rejections(host, request), PASSED)
 
     def rejections(self, host: object, request: object) -> Iterator[Verdict]:
-        for name, wanted, supply in self._capacity.shortages(host, read(request, "flavor")):
+        wanted = flavor_amounts(read(request, "flavor"))
+        for name, amount, supply in self._capacity.shortages(host, wanted):
             yield Verdict.rejected(
-                f"{name}: flavor wants {wanted}, "
+                f"{name}: flavor wants {amount}, "
                 f"the host has {max(supply.left, 0):.10g} of {supply.limit:.10g} left",
-                f"not enough {name}: flavor wants {wanted}",
+                f"not enough {name}: flavor wants {amount}",
             )
 
-    def host_passes(self, host: object, request: object) -> bool:
-        return not any(self._capacity.shortages(host, read(request, "flavor")))
+    def filter_all(self, hosts: Iterable[base.HostT], request: object) -> Iterator[base.HostT]:
+        """The hosts that pass, lazily and in their order; the flavor is read once."""
+        wanted = flavor_amounts(read(request, "flavor"))
+        return (host for host in hosts if not any(self._capacity.shortages(host, wanted)))

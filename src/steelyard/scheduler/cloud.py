@@ -32,9 +32,11 @@ class Host:
     reserved: Mapping[str, int] = dataclasses.field(default_factory=dict)
     """What no server may use of ``vcpus``, ``ram_mb`` and ``disk_gb``."""
     used: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    """What is used of them by what is not among the servers of the cloud."""
+    """What is used of them, and of ``resources``, by what is not among the servers of the cloud."""
     allocation_ratios: Mapping[str, float] = dataclasses.field(default_factory=dict)
     """How far they are overcommitted, where this is not as the options say."""
+    resources: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """How much servers may use of other resource classes, by the names that Placement has."""
     out_of_service: str = ""
     """Why no server may be placed here; empty for a host that is in service."""
 

@@ -12,9 +12,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import IO, Any, TypeVar
 
 from steelyard import errors
+from steelyard.aggregates import flag
 from steelyard.groups import Policy, ServerGroup, parse_rules
 from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server
 from steelyard.string_sets import finite_number
+from steelyard.traits.requests import check_class
 
 # What is described without a UUID gets one that follows from its name.
 _NAMESPACE = uuid.UUID("5d9e5d2f-93b5-4c1b-9c4f-0b8a7c3c1a51")
@@ -26,6 +28,19 @@ _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str")}
 _GREATEST = 10**15 - 1
 
 _RESOURCES = ("vcpus", "ram_mb", "disk_gb")
+
+# What a resource class is called that every host and flavor has.
+_CLASSES = dict(zip(("VCPU", "MEMORY_MB", "DISK_GB"), _RESOURCES, strict=True))
+
+_OF_HOSTS = (
+    "traits",
+    "uuid",
+    "reserved",
+    "used",
+    "allocation_ratios",
+    "resources",
+    "out_of_service",
+)
 
 Path = tuple[str, ...]
 ValueT = TypeVar("ValueT")
@@ -258,25 +273,50 @@ def _resources(fields: Mapping[str, Any], path: Path) -> tuple[int, int, int]:
 
 
 def _host(name: str, value: Any, path: Path) -> Host:
-    optional = ("traits", "uuid", "reserved", "used", "allocation_ratios", "out_of_service")
-    fields = _fields(value, path, required=_RESOURCES, optional=optional)
+    fields = _fields(value, path, required=_RESOURCES, optional=_OF_HOSTS)
+    resources = _classes(fields.get("resources", {}), (*path, "resources"))
     return Host(
         name,
         *_resources(fields, path),
         traits=frozenset(_texts(fields.get("traits", []), (*path, "traits"))),
         uuid=_text(fields.get("uuid", ""), (*path, "uuid")),
         reserved=_by_resource(fields, path, "reserved", _number),
-        used=_by_resource(fields, path, "used", _number),
+        used=_by_resource(fields, path, "used", _number, (*_RESOURCES, *resources)),
         allocation_ratios=_by_resource(fields, path, "allocation_ratios", _ratio),
-        out_of_service=_text(fields.get("out_of_service", ""), (*path, "out_of_service")),
+        resources=resources,
+        out_of_service=_why(fields.get("out_of_service", ""), (*path, "out_of_service")),
     )
 
 
+def _classes(value: Any, path: Path) -> dict[str, int]:
+    """How much of each resource class, by the name that Placement has for it."""
+    for name in _mapping(value, path):
+        try:
+            check_class(name)
+        except errors.InvalidQuery as error:
+            raise _Mistake(str(error).partition("\n")[0], (*path, name)) from error
+        if name in _CLASSES:
+            raise _Mistake(f"{name!r} is described by {_CLASSES[name]!r}", (*path, name))
+    return {name: _number(amount, (*path, name)) for name, amount in value.items()}
+
+
+def _why(value: Any, path: Path) -> str:
+    """Why a host is out of service: no text that could be meant to say whether it is."""
+    text = _text(value, path)
+    if text and (not text.strip() or flag(text) is not None):
+        raise _Mistake(f"{text!r} says not why; write why, or leave the key out", path)
+    return text
+
+
 def _by_resource(
-    fields: Mapping[str, Any], path: Path, field: str, parse: Callable[[Any, Path], ValueT]
+    fields: Mapping[str, Any],
+    path: Path,
+    field: str,
+    parse: Callable[[Any, Path], ValueT],
+    names: Collection[str] = _RESOURCES,
 ) -> dict[str, ValueT]:
     """What the field says of some of the resources."""
-    said = _fields(fields.get(field, {}), (*path, field), optional=_RESOURCES)
+    said = _fields(fields.get(field, {}), (*path, field), optional=names)
     return {name: parse(value, (*path, field, name)) for name, value in said.items()}
 
 

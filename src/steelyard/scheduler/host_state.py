@@ -4,11 +4,14 @@ They are values: placing a server makes a new state of its host. Whoever still h
 can explain a decision that was made on it.
 """
 
+import collections
 import dataclasses
 from collections.abc import Mapping
 
+from steelyard.filters.capacity import on_host
 from steelyard.groups import ServerGroup
 from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server
+from steelyard.traits.flavors import flavor_amounts
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +33,8 @@ class HostState:
     ram_allocation_ratio: float | None = None
     disk_allocation_ratio: float | None = None
     out_of_service: str = ""
+    resources: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    resources_used: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def nodename(self) -> str:
@@ -41,13 +46,16 @@ class HostState:
 
     def with_servers(self, *servers: Server) -> "HostState":
         """This state once the servers run here."""
-        flavors = [server.flavor for server in servers]
+        used = collections.Counter(self.resources_used)
+        for server in servers:
+            used.update(on_host(flavor_amounts(server.flavor), self.resources))
         return dataclasses.replace(
             self,
             instances={**self.instances, **{server.uuid: server for server in servers}},
-            vcpus_used=self.vcpus_used + sum(flavor.vcpus for flavor in flavors),
-            ram_mb_used=self.ram_mb_used + sum(flavor.memory_mb for flavor in flavors),
-            disk_gb_used=self.disk_gb_used + sum(flavor.root_gb for flavor in flavors),
+            vcpus_used=self.vcpus_used + used.pop("VCPU", 0),
+            ram_mb_used=self.ram_mb_used + used.pop("MEMORY_MB", 0),
+            disk_gb_used=self.disk_gb_used + used.pop("DISK_GB", 0),
+            resources_used=used,
         )
 
 
@@ -99,4 +107,6 @@ def _without_servers(host: Host, aggregates: list[Aggregate]) -> HostState:
         ratios.get("ram_mb"),
         ratios.get("disk_gb"),
         host.out_of_service,
+        host.resources,
+        {name: used.get(name, 0) for name in host.resources},
     )

@@ -173,6 +173,7 @@ def _host(host: Host) -> dict[str, Any]:
             reserved=dict(host.reserved),
             used=dict(host.used),
             allocation_ratios=dict(host.allocation_ratios),
+            resources=dict(host.resources),
             out_of_service=host.out_of_service,
         ),
     }

@@ -1,5 +1,6 @@
 """What a flavor and an image ask of Placement, read as Nova reads them."""
 
+import collections
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -49,6 +50,25 @@ def candidates_request(flavor: object, image: object = None) -> CandidatesReques
         return CandidatesRequest(groups, None if policy is None else str(policy))
     except errors.InvalidQuery as error:
         raise type(error)(f"the flavor's extra specs: {error}") from None
+
+
+def flavor_amounts(flavor: object) -> dict[str, int]:
+    """How much of each resource class a server of the flavor uses of its host, all groups added up.
+
+    Extra specs that are malformed count for nothing: nobody else can read them either. With the
+    policy ``dedicated``, virtual CPUs are such as nobody shares.
+    """
+    extra_specs = _mapping(_field(flavor, "extra_specs"))
+    try:
+        stated = _amounts(_specs(extra_specs))
+    except errors.InvalidQuery:
+        stated = {}
+    used = collections.Counter(dict(_of_the_flavor(flavor, set().union(*stated.values()))))
+    for amounts in stated.values():
+        used.update(amounts)
+    if extra_specs.get("hw:cpu_policy") == "dedicated":
+        used["PCPU"] += used.pop("VCPU", 0)
+    return {name: amount for name, amount in used.items() if amount}
 
 
 def flavor_traits(flavor: object) -> TraitQuery:

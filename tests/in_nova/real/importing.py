@@ -411,10 +411,11 @@ class Imports(clouds.Cloud):
             }
             made = self.placement.post("/resource_providers", child, version="1.20")
             self.assertEqual(200, made.status)
-        _, said = self.imported()
-        self.assertIn("not in the file: VGPU of 2 hosts; it has room for VCPU, MEMORY_MB, ", said)
+        cloud, said = self.imported()
         self.assertIn("not in the file: the nested resource providers of 2 hosts, with what", said)
-        self.assertEqual(3, len(said.splitlines()), said)
+        self.assertEqual(2, len(said.splitlines()), said)
+        self.assertEqual({"VGPU": 4}, cloud.hosts["host1"].resources)
+        self.assertEqual({}, cloud.hosts["host3"].resources)
 
     def test_who_may_not_see_hosts_is_told_which_role_may(self) -> None:
         status, said = self.run_import("member")

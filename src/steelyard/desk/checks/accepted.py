@@ -51,10 +51,11 @@ def _place(name: str, entry: Any) -> tuple[str, str]:
     for key in entry:
         if key not in _ALLOWED:
             raise errors.BadRequest(f"{name}: unknown key {key!r}{errors.near(str(key), _ALLOWED)}")
-    check = _text(name, entry, "Check")
-    if check not in list(Check):
-        raise errors.BadRequest(f"{name}: there is no check {check!r}{errors.near(check, Check)}")
-    return check, _text(name, entry, "Where")
+    check, where = (_text(name, entry, key) for key in REQUIRED)
+    known = list(map(str, Check))
+    if check not in known:
+        raise errors.BadRequest(f"{name}: there is no check {check!r}{errors.near(check, known)}")
+    return check, where
 
 
 def _text(name: str, entry: dict[str, Any], key: str) -> str:

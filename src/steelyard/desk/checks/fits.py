@@ -94,11 +94,10 @@ def hosts(reach: Reach) -> Iterator[Finding]:
 
 def _kind(host: HostState) -> Hashable:
     """What hosts have in common that differ in nothing but their names."""
-    described = dataclasses.replace(host, host="", aggregates=[], instances={})
-    fields = dataclasses.astuple(described)
-    return (
-        frozenset(aggregate.name for aggregate in host.aggregates),
-        tuple(field for field in fields if isinstance(field, Hashable)),
+    fields = dataclasses.asdict(dataclasses.replace(host, host="", aggregates=[], instances={}))
+    fields["aggregates"] = frozenset(aggregate.name for aggregate in host.aggregates)
+    return tuple(
+        frozenset(value.items()) if isinstance(value, dict) else value for value in fields.values()
     )
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from steelyard.desk.checks.near_misses import near_miss
+from steelyard.desk.checks.spelling import near_miss
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,9 @@ from steelyard.desk.checks.near_misses import near_miss
         ("oracle", "orcale"),
         ("oracle", "oracl"),
         ("HW_CPU_X86_AVX512F", "HW_CPU_X86_AVX512_F"),
+        ("rack-1", "rack1"),
+        ("nvme", "nvem"),
+        ("force_metadata_check", "force_metadta_check"),
     ],
 )
 def test_what_is_nearly_the_same(one: str, other: str) -> None:
@@ -32,6 +35,15 @@ def test_what_is_nearly_the_same(one: str, other: str) -> None:
         ("-", "_"),
         ("", ""),
         ("oracle", "orcael"),
+        ("rack-a", "rack-b"),
+        ("rack-a-north", "rack-b-north"),
+        ("8.0", "80"),
+        ("1.10", "11.0"),
+        ("-1", "1"),
+        ("10.1.11.1", "10.11.1.1"),
+        ("r1-11", "r11-1"),
+        ("C++", "C#"),
+        ("का", "कि"),
         ("sata", "nvme"),
     ],
 )
