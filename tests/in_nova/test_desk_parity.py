@@ -87,6 +87,11 @@ def test_what_is_refused_is_told(key: str) -> None:
     assert told(key, "<or> a <or> ~")
 
 
+@pytest.mark.parametrize("value", ["*", "<or> a <or> ~", ">= 4"])
+def test_what_is_told_is_refused_and_nothing_else_is(value: str) -> None:
+    assert [key for key in keys() if told(key, value) is accepted(key, value)] == []
+
+
 def multipliers() -> list[str]:
     """The metadata key of each of Nova's weighers that has one."""
     names = {

@@ -47,8 +47,10 @@ class HostState:
     def with_servers(self, *servers: Server) -> "HostState":
         """This state once the servers run here."""
         used = collections.Counter(self.resources_used)
-        for server in servers:
-            used.update(on_host(flavor_amounts(server.flavor), self.resources))
+        flavors = {id(server.flavor): server.flavor for server in servers}
+        for each, count in collections.Counter(id(server.flavor) for server in servers).items():
+            wanted = on_host(flavor_amounts(flavors[each]), self.resources)
+            used.update({name: amount * count for name, amount in wanted.items()})
         return dataclasses.replace(
             self,
             instances={**self.instances, **{server.uuid: server for server in servers}},

@@ -2,8 +2,9 @@
 
 import collections
 import dataclasses
+import functools
 import itertools
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from steelyard import errors
 from steelyard.desk.checks.finding import Check, Finding, listed, of_flavor
@@ -30,6 +31,14 @@ class Reach:
             {flavor: fitting.of(flavor, fitting.hosts) for flavor in flavors},
         )
 
+    @functools.cached_property
+    def kinds(self) -> dict[Hashable, HostState]:
+        """The first of the hosts of each kind, with nothing on it."""
+        kinds: dict[Hashable, HostState] = {}
+        for host in self.fitting.emptied_hosts:
+            kinds.setdefault(_kind(host), host)
+        return kinds
+
     @property
     def unreached(self) -> list[HostState]:
         """The hosts that take no flavor even when they are empty."""
@@ -46,7 +55,7 @@ def flavors(reach: Reach) -> Iterator[Finding]:
                 Check.FITS_NO_HOST,
                 of_flavor(flavor),
                 "it fits no host, not even an empty one"
-                + _nearest(reach, flavor, reach.fitting.emptied_hosts),
+                + _nearest(reach, flavor, reach.kinds.values()),
                 "change the flavor, or give the nearest host what it lacks",
             )
         elif not reach.present[flavor]:
@@ -62,11 +71,9 @@ def flavors(reach: Reach) -> Iterator[Finding]:
             )
 
 
-def _nearest(reach: Reach, flavor: str, hosts: Sequence[HostState]) -> str:
-    """The host that lacks least, and what; of those of a kind one is looked at."""
-    different = {_kind(host): host for host in reversed(hosts)}
-    each = (reach.fitting.missing(flavor, host) for host in reversed(different.values()))
-    nearest = min(each, default=None)
+def _nearest(reach: Reach, flavor: str, hosts: Iterable[HostState]) -> str:
+    """The one of the hosts that lacks least, and what."""
+    nearest = min((reach.fitting.missing(flavor, host) for host in hosts), default=None)
     if nearest is None:
         return "; there are no hosts"
     return f"; nearest is {nearest.host!r}, where {nearest}"
@@ -74,13 +81,12 @@ def _nearest(reach: Reach, flavor: str, hosts: Sequence[HostState]) -> str:
 
 def hosts(reach: Reach) -> Iterator[Finding]:
     """Hosts that no flavor reaches, those of a kind together, under the first of them."""
-    kinds: dict[Hashable, list[str]] = collections.defaultdict(list)
-    first: dict[Hashable, HostState] = {}
+    names_by_kind: dict[Hashable, list[str]] = collections.defaultdict(list)
     for host in reach.unreached if reach.emptied else ():
-        kinds[_kind(host)].append(host.host)
-        first.setdefault(_kind(host), host)
-    for kind, names in kinds.items():
-        nearest = min(reach.fitting.missing(flavor, first[kind]) for flavor in reach.emptied)
+        names_by_kind[_kind(host)].append(host.host)
+    for kind, names in names_by_kind.items():
+        first = reach.kinds[kind]
+        nearest = min(reach.fitting.missing(flavor, first) for flavor in reach.emptied)
         others = f"; the same with {listed(names[1:])}" if len(names) > 1 else ""
         yield Finding(
             Severity.WARNING,
