@@ -191,7 +191,13 @@ class Imports(clouds.Cloud):
 
     def providers_with_room(self, flavor: Flavor) -> set[str]:
         """The same, asked of Placement."""
-        resources = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": flavor.root_gb}
+        own = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": flavor.root_gb}
+        stated = {
+            key.removeprefix("resources:"): int(value)
+            for key, value in flavor.extra_specs.items()
+            if key.startswith("resources:")
+        }
+        resources = {**own, **stated}
         query = ",".join(f"{name}:{amount}" for name, amount in resources.items() if amount)
         url = f"/allocation_candidates?resources={query}&required=!COMPUTE_STATUS_DISABLED"
         found = self.placement.get(url, version="1.22").body["provider_summaries"]
@@ -313,6 +319,26 @@ class Imports(clouds.Cloud):
         url = "/allocations/10000000-0000-4000-8000-000000000001"
         answer = self.placement.put(url, body, version="1.28")
         self.assertEqual(204, answer.status)
+
+    def test_what_extra_specs_say_of_resources_is_asked_for(self) -> None:
+        made = self.placement.put("/resource_classes/CUSTOM_CARD", {}, version="1.7")
+        self.assertEqual(201, made.status)
+        there = self.of_provider("host2", "inventories")
+        there["inventories"]["CUSTOM_CARD"] = {"total": 2, "max_unit": 2}
+        url = f"/resource_providers/{self.provider('host2')}/inventories"
+        self.assertEqual(200, self.placement.put(url, there, version="1.14").status)
+        asked = {"resources:VCPU": "0", "resources:MEMORY_MB": "512", "resources:CUSTOM_CARD": "1"}
+        for fit in ({"host2"}, {"host2"}, set()):
+            cloud, _ = self.imported()
+            self.assert_free_as_in_placement(cloud)
+            flavor = Flavor("card", 4, 1024, 1, asked)
+            self.assertEqual(fit, self.providers_with_room(flavor))
+            self.assertEqual(fit, self.hosts_with_room(cloud, flavor))
+            if fit:
+                made = self._create_flavor(memory_mb=1024, vcpu=4, disk=1, extra_spec=asked)
+                server = self._build_server(flavor_id=made, networks="none")
+                booted = self.settled(self.api.post_server({"server": server})["id"])
+                self.assertEqual("host2", clouds.host_of(booted))
 
     def test_where_the_scheduler_of_the_file_puts_a_server_nova_can_boot_it(self) -> None:
         self.aggregate("host1", ssd="sata")
