@@ -458,6 +458,22 @@ def test_a_name_that_is_given(cloud: Any) -> None:
         assert ask(served, "/", Host="evil.example")[0] == 421
 
 
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        ("0", "steelyard: everybody who reaches 0.0.0.0 sees the whole cloud\n"),
+        ("::", "steelyard: everybody who reaches :: sees the whole cloud\n"),
+        ("127.0.0.2", ""),
+        ("localhost", ""),
+        ("::1", ""),
+    ],
+)
+def test_who_can_see_the_cloud_is_told(cloud: Any, host: str, told: str) -> None:
+    with serving("serve", "--cloud", str(cloud), "--host", host) as served:
+        served.process.terminate()
+        assert served.process.communicate(timeout=20)[1] == told
+
+
 def test_the_other_protocol(cloud: Any) -> None:
     with serving("serve", "--cloud", str(cloud), "--host", "::1") as served:
         assert f"decisions at http://[::1]:{served.port};" in served.said
@@ -491,6 +507,8 @@ def test_many_ask_while_the_file_changes(cloud: Any) -> None:
     [
         (["--port", "65536"], "--port 65536 is none: a port is 0 to 65535"),
         (["--host", "192.0.2.1"], "cannot listen at '192.0.2.1', port 8080: "),
+        (["--host", "..é"], "cannot listen at '..é', port 8080: "),
+        (["--host", ""], "--host '' is none: give an address or a name, 0.0.0.0 for all"),
     ],
 )
 def test_where_it_cannot_listen(steelyard: Any, cloud: Any, argv: Any, said: str) -> None:

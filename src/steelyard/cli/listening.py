@@ -23,10 +23,12 @@ def is_loopback(host: str) -> bool:
 def listening(host: str, port: int) -> Iterator[socket.socket]:
     if not 0 <= port <= _LAST_PORT:
         raise errors.BadRequest(f"--port {port} is none: a port is 0 to {_LAST_PORT}")
+    if not host:  # which a socket takes for every address of the machine
+        raise errors.BadRequest("--host '' is none: give an address or a name, 0.0.0.0 for all")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family)
-    except OSError as error:
+    except (OSError, TypeError, UnicodeError) as error:  # the last two: it cannot be a name
         raise errors.BadRequest(
             f"cannot listen at {host!r}, port {port}: {error}; --host and --port name others"
         ) from error

@@ -10,7 +10,7 @@ from oslo_log import log as logging
 from steelyard import extras
 from steelyard.cli import clouds
 from steelyard.cli.app import Action
-from steelyard.cli.listening import ended_by, listening, written
+from steelyard.cli.listening import ended_by, is_loopback, listening, written
 from steelyard.desk.watched import WatchedCloud
 from steelyard.scheduler import FilterScheduler
 
@@ -58,8 +58,13 @@ class Serve(Action):
             listening(parsed_args.host, parsed_args.port) as listener,
             ended_by(signal.SIGTERM),
         ):
-            names = _load("Names")(parsed_args.host, listener.getsockname()[0])
+            address = listener.getsockname()[0]
+            names = _load("Names")(parsed_args.host, address)
             application = make_application(scheduler, names, clouds.called(parsed_args))
+            if not is_loopback(address):
+                self.app.stderr.write(
+                    f"steelyard: everybody who reaches {address} sees the whole cloud\n"
+                )
             self.app.stdout.write(f"decisions at {written(listener)}; Ctrl-C ends it\n")
             self.app.stdout.flush()
             server = create_server(
