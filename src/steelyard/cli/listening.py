@@ -27,8 +27,9 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         raise errors.BadRequest("--host '' is none: give an address or a name, 0.0.0.0 for all")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        host.encode("idna")  # what cannot be a name would leave a socket open
         listener = socket.create_server((host, port), family=family)
-    except (OSError, TypeError, UnicodeError) as error:  # the last two: it cannot be a name
+    except (OSError, UnicodeError) as error:
         raise errors.BadRequest(
             f"cannot listen at {host!r}, port {port}: {error}; --host and --port name others"
         ) from error
