@@ -82,6 +82,45 @@ def test_the_answer_changes_with_the_flavor_and_the_group(opened: Open, served: 
     expect(page.locator("tr.detail")).to_have_count(1)
 
 
+def test_past_everything_to_the_hosts(opened: Open, served: Served) -> None:
+    watched = opened(served.url, viewport=WIDE)
+    asked = list(watched.requests)
+    watched.page.keyboard.press("Tab")
+    assert watched.focused == "Skip to the hosts"
+    watched.page.keyboard.press("Enter")
+    watched.page.wait_for_url("**#hosts")
+    watched.page.wait_for_timeout(500)  # in which an answer would have come
+    watched.page.keyboard.press("Tab")
+    assert watched.focused == "search"
+    assert watched.requests == asked
+
+
+def test_whoever_passes_flavors_asks_for_the_one_they_stop_at(opened: Open, served: Served) -> None:
+    watched = opened(served.url)
+    asked = len(watched.requests)
+    before = watched.page.evaluate("history.length")
+    watched.page.evaluate(
+        """for (const name of ["gpu.large", "web.large", "huge"]) {
+          const select = document.querySelector("#ask-flavor");
+          select.value = name;
+          select.dispatchEvent(new Event("change", {bubbles: true}));
+        }"""
+    )
+    heading(watched).to_have_text("No host fits huge")
+    assert watched.requests[asked:] == [f"{served.url}?flavor=huge&group="]
+    assert watched.page.evaluate("history.length") == before + 1
+    # Whoever goes back before there is an answer is back.
+    watched.page.evaluate(
+        """const select = document.querySelector("#ask-flavor");
+        select.value = "gpu.large";
+        select.dispatchEvent(new Event("change", {bubbles: true}));
+        history.back();"""
+    )
+    expect(watched.page.locator("#ask-flavor")).to_have_value("huge")
+    watched.page.wait_for_timeout(300)
+    heading(watched).to_have_text("No host fits huge")
+
+
 def test_the_way_back(opened: Open, served: Served) -> None:
     watched = opened(served.url)
     watched.page.select_option("#ask-flavor", "gpu.large")

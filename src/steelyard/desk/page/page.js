@@ -6,6 +6,7 @@
   document.documentElement.classList.add("scripted");
 
   const AT_ONCE = 200; // so many hosts are laid out; more when they are asked for, or printed
+  const SOON = 150; // milliseconds that somebody may take to the next flavor
   const byName = new Intl.Collator("en", { numeric: true }).compare;
   const byNumber = (one, other) => one - other;
 
@@ -271,6 +272,8 @@
   let main, form, announcement;
   let matrix = null;
   let asking = new AbortController();
+  let asked = location.search; // what the page shows, or will
+  let soon; // the timer of a question that may still change
 
   function begin(searched = "") {
     matrix = null;
@@ -309,19 +312,25 @@
     announce(Array.from(said, (each) => each.textContent).join(". "));
   }
 
-  async function ask(address) {
+  async function ask() {
     asking.abort();
     asking = new AbortController();
     const { signal } = asking;
     main.setAttribute("aria-busy", "true");
     try {
-      const answer = await fetch(address, { signal });
+      const answer = await fetch(asked || "?", { signal });
       put(new DOMParser().parseFromString(await answer.text(), "text/html"));
     } catch (error) {
       if (signal.aborted) return; // another has been asked for meanwhile
       announce(`There is no answer (${error.message}). Does steelyard serve still run?`, true);
     }
     main.removeAttribute("aria-busy");
+  }
+
+  function settled() {
+    clearTimeout(soon);
+    soon = undefined;
+    ask();
   }
 
   addEventListener("beforeprint", () => matrix?.printing(true));
@@ -334,10 +343,18 @@
     begin();
     if (!form) return;
     form.addEventListener("change", () => {
+      // Whoever goes through the flavors one by one asks for the one they stop at.
       const address = `?${new URLSearchParams(new FormData(form))}`;
-      history.pushState(null, "", address);
-      ask(address);
+      if (soon) history.replaceState(null, "", address);
+      else history.pushState(null, "", address);
+      asked = location.search;
+      clearTimeout(soon);
+      soon = setTimeout(settled, SOON);
     });
-    addEventListener("popstate", () => ask(location.search || "?"));
+    addEventListener("popstate", () => {
+      if (location.search === asked) return; // to another place on the page
+      asked = location.search;
+      settled();
+    });
   });
 }
