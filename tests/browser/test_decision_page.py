@@ -35,6 +35,15 @@ def tab_to(watched: Watched, text: str, most: int = 60) -> None:
     raise AssertionError(f"{text!r} is not reached with {most} tabs")
 
 
+# Whether any of what has the focus is.
+IN_SIGHT = """(() => {
+  const box = document.activeElement.getBoundingClientRect();
+  const shares = [0.1, 0.5, 0.9];
+  return shares.some((x) => shares.some((y) => document.activeElement.contains(
+    document.elementFromPoint(box.x + x * box.width, box.y + y * box.height))));
+})()"""
+
+
 # Who cannot see it, or not well
 
 
@@ -129,6 +138,21 @@ def test_what_has_the_focus_can_be_seen(opened: Open, decision: str) -> None:
             "(getComputedStyle(document.activeElement))"
         )
         assert style == ["solid", "2px"], watched.focused
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (800, 400)])
+def test_what_has_the_focus_is_not_under_a_head(
+    opened: Open, large: str, width: int, height: int
+) -> None:
+    watched = opened(large, viewport={"width": width, "height": height})
+    hidden = []
+    watched.page.focus("#search")
+    # Down among the hosts, and back to the groups.
+    for key in ["Tab"] * 60 + ["Shift+Tab"] * 110:
+        press(watched, key)
+        if not watched.page.evaluate(IN_SIGHT):
+            hidden.append((key, watched.focused))
+    assert hidden == []
 
 
 def test_past_everything_to_the_hosts(opened: Open, decision: str) -> None:
