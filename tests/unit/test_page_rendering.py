@@ -171,6 +171,12 @@ def test_the_policy_lets_the_pages_own_style_and_script_run_alone(live: bool) ->
         assert directives[f"{tag}-src"] == f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
+def test_browsers_that_know_no_other_text_for_marks_show_them() -> None:
+    style = Page(render(view())).one("style").text
+    both = re.findall(r'content: ("[^"]*"); content: \1 / "";', style)
+    assert len(both) == style.count('/ ""') == 6
+
+
 def test_nothing_leads_outside() -> None:
     text = render(view())
     page = Page(text)

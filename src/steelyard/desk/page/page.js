@@ -6,6 +6,8 @@
   document.documentElement.classList.add("scripted");
 
   const AT_ONCE = 200; // so many hosts are laid out; more when they are asked for, or printed
+  // What marks are read out as; the numbers of the reasons follow.
+  const WORDS = { "": "passed", no: "turned away for reason", also: "also against it, reason" };
   const SOON = 150; // milliseconds that somebody may take to the next flavor
   const byName = new Intl.Collator("en", { numeric: true }).compare;
   const byNumber = (one, other) => one - other;
@@ -60,10 +62,16 @@
       this.sorted = null;
       this.narrowed = null;
       this.limit = AT_ONCE;
+      this.onPaper = false;
       for (const region of main.querySelectorAll(".scroll")) region.removeAttribute("tabindex");
       this.prepareSorting();
       this.prepareNarrowing();
       this.search.addEventListener("input", () => this.show());
+      this.search.addEventListener("keydown", (event) => {
+        if (event.key !== "Escape") return; // which empties it by itself in some browsers
+        this.search.value = "";
+        this.show();
+      });
       this.more.querySelector("button").addEventListener("click", () => this.showMore());
       this.body.addEventListener("click", (event) => this.clicked(event));
     }
@@ -166,15 +174,16 @@
 
     show(said = "") {
       const found = this.matching;
+      const limit = this.onPaper ? Infinity : this.limit;
       const rows = document.createDocumentFragment();
-      for (const host of found.slice(0, this.limit)) {
+      for (const host of found.slice(0, limit)) {
         if (!host.button) this.enliven(host);
         rows.append(host.row);
         if (host.detail) rows.append(host.detail);
       }
       this.body.replaceChildren(rows);
-      this.more.hidden = found.length <= this.limit;
-      const first = `The first ${written(this.limit)} of ${hosts(found.length)} are shown.`;
+      this.more.hidden = found.length <= limit;
+      const first = `The first ${written(limit)} of ${hosts(found.length)} are shown.`;
       this.more.firstElementChild.textContent = first;
       const all = found.length === this.hosts.length;
       const count = all ? hosts(found.length) : `${written(found.length)} of ${hosts(this.hosts.length)}`;
@@ -186,13 +195,15 @@
     }
 
     showMore() {
+      const next = this.matching[this.limit];
       this.limit *= 4;
       this.show();
+      next.button.focus(); // what was pressed may be gone
     }
 
     /** Shows all that match, as long as the page is on its way to paper. */
     printing(on) {
-      this.limit = on ? Infinity : AT_ONCE;
+      this.onPaper = on;
       this.show();
     }
 
@@ -200,6 +211,11 @@
       host.button = pressable(host.cell(0), { class: "host", "aria-expanded": "false" });
       // The reasons unfold where they are wanted; a stop at each number would be in the way.
       for (const link of host.row.getElementsByTagName("a")) link.removeAttribute("href");
+      for (const cell of [...host.row.cells].slice(4)) {
+        const mark = made("span", cell.firstChild.data.trim(), { "aria-hidden": "true" });
+        const word = made("span", WORDS[cell.className], { class: "unseen" });
+        cell.firstChild.replaceWith(mark, " ", word, " ");
+      }
     }
 
     clicked(event) {
