@@ -145,6 +145,33 @@ def test_what_was_searched_for_stays(opened: Open, served: Served) -> None:
     assert watched.page.inner_text("#count") == "3 of 12 hosts"
 
 
+def test_what_is_shown_stays_sorted_and_narrowed(opened: Open, served: Served) -> None:
+    watched = opened(served.url, viewport=WIDE)
+    page = watched.page
+    pressed = page.locator("[aria-pressed=true]")
+    names = page.locator("#matrix tbody th")
+    page.locator("[data-narrow] button", has_text="rack: c").click()
+    for _ in range(2):
+        page.locator("#matrix thead button", has_text="Host").click()
+    page.select_option("#ask-flavor", "huge")
+    heading(watched).to_have_text("No host fits huge")
+    expect(names).to_have_text(["c3", "c2", "c1"])
+    expect(pressed).to_have_text("rack: c")
+    assert page.inner_text("#wide") == "Only rack: c ✕"
+    head = page.locator("#matrix thead th").first
+    assert head.get_attribute("aria-sort") == "descending"
+    head.locator("button").click()
+    expect(names).to_have_text(["c1", "c2", "c3"])
+    # A cause that turns nobody away any more leaves all hosts.
+    page.locator("#wide").click()
+    page.locator("[data-narrow] button", has_text="flavor wants 512").click()
+    page.select_option("#ask-flavor", "gpu.large")
+    heading(watched).to_have_text("gpu.large goes to d1")
+    expect(pressed).to_have_count(0)
+    assert page.inner_text("#count") == "12 hosts"
+    assert names.all_inner_texts()[:2] == ["a1", "a2"]
+
+
 def test_the_file_changes(opened: Open, served: Served, cloud: pathlib.Path) -> None:
     watched = opened(served.url)
     good = cloud.read_text()

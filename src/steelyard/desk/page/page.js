@@ -10,6 +10,9 @@
   const WORDS = { "": "passed", no: "turned away for reason", also: "also against it, reason" };
   const SOON = 150; // milliseconds that somebody may take to the next flavor
   const byName = new Intl.Collator("en", { numeric: true }).compare;
+  // How a column is sorted, and sorted again: the heaviest first, as the scheduler prefers it.
+  const orders = (column) =>
+    column === 3 ? ["descending", "ascending"] : ["ascending", "descending"];
   const byNumber = (one, other) => one - other;
 
   function made(tag, text, attributes = {}) {
@@ -106,6 +109,24 @@
       this.show();
     }
 
+    /** Shows what the table of another decision showed. */
+    follow(other) {
+      this.search.value = other.search.value;
+      const { sorted } = other;
+      if (sorted !== null) this.sort(sorted, other.heads[sorted].getAttribute("aria-sort"));
+      this.narrow(other.narrowed && this.groupLike(other));
+    }
+
+    /** The group that is what the other table is narrowed to; null if there is none. */
+    groupLike({ narrowed, narrowers }) {
+      const name = narrowers.get(narrowed).textContent;
+      // Domains may share a name, and the same cause may stand elsewhere in another decision.
+      const alike = [...this.narrowers.keys()].filter(
+        (group) => group[0] === narrowed[0] && this.narrowers.get(group).textContent === name,
+      );
+      return alike.includes(narrowed) ? narrowed : (alike[0] ?? null);
+    }
+
     /** What each host can be found by; put together when somebody searches. */
     get texts() {
       if (!this.foundBy) {
@@ -141,24 +162,22 @@
     }
 
     sortBy(column) {
-      const again = this.sorted === column;
-      // The heaviest comes first, as what the scheduler prefers.
-      const first = column === 3 ? "descending" : "ascending";
-      const other = column === 3 ? "ascending" : "descending";
       const head = this.heads[column];
-      const order = again && head.getAttribute("aria-sort") === first ? other : first;
-      if (!again) {
-        this.heads[this.sorted]?.removeAttribute("aria-sort");
-        const { keys, compare } = this.keysOf(column);
-        this.ordered = this.hosts.toSorted(
-          (one, other) => compare(keys[one.place], keys[other.place]) || one.place - other.place,
-        );
-      } else {
-        this.ordered = this.ordered.toReversed();
-      }
-      this.sorted = column;
-      head.setAttribute("aria-sort", order);
+      const [first, other] = orders(column);
+      const order = head.getAttribute("aria-sort") === first ? other : first;
+      this.sort(column, order);
       this.show(`sorted by ${head.textContent}, ${order}`);
+    }
+
+    sort(column, order) {
+      this.heads[this.sorted]?.removeAttribute("aria-sort");
+      const { keys, compare } = this.keysOf(column);
+      this.ordered = this.hosts.toSorted(
+        (one, other) => compare(keys[one.place], keys[other.place]) || one.place - other.place,
+      );
+      if (order !== orders(column)[0]) this.ordered.reverse();
+      this.sorted = column;
+      this.heads[column].setAttribute("aria-sort", order);
     }
 
     keysOf(column) {
@@ -291,16 +310,16 @@
   let asked = location.search; // what the page shows, or will
   let soon; // the timer of a question that may still change
 
-  function begin(searched = "") {
-    matrix = null;
+  function begin() {
     const waiting = main.querySelector("tbody.waiting");
+    if (!waiting) return; // what was looked for may be wanted again with the next decision
     try {
-      if (!waiting) return;
+      const before = matrix;
       matrix = new Matrix(main);
-      matrix.search.value = searched;
-      matrix.show();
+      if (before) matrix.follow(before);
+      else matrix.show();
     } finally {
-      waiting?.classList.remove("waiting");
+      waiting.classList.remove("waiting");
     }
   }
 
@@ -316,10 +335,9 @@
   }
 
   function put(page) {
-    const searched = matrix?.search.value;
     document.title = page.title;
     main.replaceChildren(...page.querySelector("main").childNodes);
-    begin(searched);
+    begin();
     for (const select of form.querySelectorAll("select")) {
       const fresh = page.getElementById(select.id);
       if (fresh) refresh(select, fresh);
