@@ -172,6 +172,32 @@ def test_what_is_shown_stays_sorted_and_narrowed(opened: Open, served: Served) -
     assert names.all_inner_texts()[:2] == ["a1", "a2"]
 
 
+def test_from_what_is_not_there_a_choice_leads_on(opened: Open, served: Served) -> None:
+    watched = opened(f"{served.url}?flavor=gone&group=shop", viewport=WIDE)
+    flavors = watched.page.locator("#ask-flavor")
+    again = watched.page.get_by_role("button", name="Ask")
+    heading(watched).to_have_text("There is no such thing in this cloud")
+    expect(flavors.locator("option:checked")).to_have_text("gone (not there)")
+    assert again.is_visible()
+    watched.page.keyboard.press("Tab")
+    assert watched.focused == "Skip to what is wrong"
+    watched.page.keyboard.press("Enter")
+    assert watched.focused.startswith("there is no flavor 'gone'")
+    flavors.select_option("web.large")
+    heading(watched).to_have_text("web.large goes to b1")
+    expect(again).to_be_hidden()
+    expect(flavors.locator("option", has_text="gone")).to_have_count(0)
+    expect(watched.page.locator(".skip")).to_have_text("Skip to the hosts")
+    watched.page.go_back()
+    expect(flavors.locator("option:checked")).to_have_text("gone (not there)")
+    again.click()
+    heading(watched).to_have_text("web.large goes to b1")
+    assert {text.partition(" (")[0] for text in watched.complaints} == {
+        "Failed to load resource: the server responded with a status of 404"
+    }
+    watched.complaints.clear()
+
+
 def test_the_file_changes(opened: Open, served: Served, cloud: pathlib.Path) -> None:
     watched = opened(served.url)
     good = cloud.read_text()

@@ -153,6 +153,13 @@ def test_the_form_is_there_where_it_is_served() -> None:
     assert Page(render(view())).all("form") == []
 
 
+def test_what_is_asked_for_and_not_there_is_said_by_the_form() -> None:
+    page = Page(render_problem("No", "such thing", Form(("web",), ("shop",), "<b>", "gone")))
+    chosen = [each for each in page.all("option") if "selected" in each.attributes]
+    assert [each.text for each in chosen] == ["<b> (not there)", "gone (not there)"]
+    assert all("disabled" in each.attributes for each in chosen)
+
+
 @pytest.mark.parametrize("live", [True, False])
 def test_the_policy_lets_the_pages_own_style_and_script_run_alone(live: bool) -> None:
     page = Page(render(view(), Form((), ()) if live else None))

@@ -330,12 +330,14 @@
 
   function refresh(select, fresh) {
     const values = (each) => Array.from(each.options, (option) => option.value).join("\0");
+    const { value } = fresh;
     if (values(select) !== values(fresh)) select.replaceChildren(...fresh.children);
-    select.value = fresh.value;
+    select.value = value;
   }
 
   function put(page) {
     document.title = page.title;
+    document.querySelector(".skip").textContent = page.querySelector(".skip").textContent;
     main.replaceChildren(...page.querySelector("main").childNodes);
     begin();
     for (const select of form.querySelectorAll("select")) {
