@@ -1,7 +1,8 @@
-"""The pictures in the documentation: they show the page as it is.
+"""The pictures in the documentation: whether they still have the size of what they show.
 
 With STEELYARD_PICTURES=1 they are taken anew. Another Chromium draws letters otherwise, so they
-are not compared dot by dot: the size must be right, and what is in them is tested elsewhere.
+are not compared dot by dot, and nothing here notices a picture that is out of date but as large as
+before; what is on the page is tested elsewhere.
 """
 
 import os
@@ -46,7 +47,7 @@ def size_of(picture: bytes) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_a_picture_shows_the_page_as_it_is(
+def test_a_picture_has_the_size_of_what_it_shows(
     opened: Open, decision: str, tmp_path: pathlib.Path, name: str
 ) -> None:
     scheme, part, prepare = TAKEN[name]
