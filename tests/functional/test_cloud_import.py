@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -177,8 +178,45 @@ def test_other_places_and_forms(server: Server, capsys: Any) -> None:
     assert cli.main([*IMPORT, "--output", "c.json"]) == 0
     assert list(json.loads(pathlib.Path("c.json").read_text())["servers"]) == ["web-1"]
     assert os.listdir() == ["c.json"]
-    assert cli.main([*IMPORT, "--output", "nowhere/c.yaml"]) == 2
-    assert "nowhere/c.yaml: cannot be saved: No such file" in capsys.readouterr().err
+    pathlib.Path("-").touch()
+    assert cli.main([*IMPORT, "--output", "-"]) == 0
+    assert not pathlib.Path("-").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("", "--output '': name a file, or - for standard output"),
+        ("nowhere/c.yaml", "nowhere/c.yaml: cannot be saved: No such file or directory"),
+        ("c.yaml/", "c.yaml/: cannot be saved: No such file or directory"),
+        (".", ".: cannot be saved: Is a directory"),
+        ("/proc/c.yaml", "/proc/c.yaml: cannot be saved: No such file or directory"),
+        ("c" * 300, f"{'c' * 300}: cannot be saved: File name too long"),
+    ],
+)
+def test_where_nothing_can_be_written_nothing_is_asked(
+    server: Server, capsys: Any, output: str, said: str
+) -> None:
+    assert cli.main([*IMPORT, "--replace", "--output", output]) == 2
+    assert capsys.readouterr().err == f"steelyard: {said}\n"
+    assert not server.asked
+    assert not os.listdir()
+
+
+def test_a_name_may_be_as_long_as_names_can_be(server: Server) -> None:
+    assert cli.main([*IMPORT, "--output", "c" * 255]) == 0
+    assert pathlib.Path("c" * 255).read_text() == WRITTEN
+
+
+def test_what_is_no_file_is_written_to(server: Server) -> None:
+    os.mkfifo("pipe")
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pathlib.Path("pipe").read_text()))
+    reader.start()
+    assert cli.main([*IMPORT, "--output", "pipe", "--replace"]) == 0
+    reader.join()
+    assert read == [WRITTEN]
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
 
 
 def test_a_file_is_replaced_only_where_that_is_asked_for(server: Server, capsys: Any) -> None:

@@ -159,6 +159,33 @@ def test_what_is_no_file_is_written_to(steelyard: Any, cloud: Any, tmp_path: Any
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+def test_a_page_does_not_take_the_place_of_the_cloud(
+    steelyard: Any, cloud: Any, tmp_path: Any, monkeypatch: Any
+) -> None:
+    link = tmp_path / "page.html"
+    link.symlink_to(cloud)
+    monkeypatch.chdir(tmp_path)
+    for named in (["--cloud", str(cloud)], []):
+        status, _, err = steelyard("explain", *named, "--flavor", "small", "--html", str(link))
+        assert (status, err) == (
+            2,
+            f"steelyard: --html {link}: that describes the cloud; name another file\n",
+        )
+    assert cloud.read_text() == CLOUD
+
+
+def test_a_page_that_may_not_be_written_is_left_alone(
+    steelyard: Any, cloud: Any, tmp_path: Any, monkeypatch: Any
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("old")
+    monkeypatch.setattr(os, "access", lambda found, mode: False)  # root may write everything
+    argv = ["explain", "--cloud", str(cloud), "--flavor", "small", "--html", str(page)]
+    status, _, err = steelyard(*argv)
+    assert (status, err) == (2, f"steelyard: {page}: cannot be written: Permission denied\n")
+    assert page.read_text() == "old"
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [

@@ -27,6 +27,7 @@ LAYERS = [
         "stores",
         "string_sets",
         "verdict",
+        "whole_files",
     ],
     ["placement"],
     ["aggregates", "failure_domains", "groups", "traits"],

@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from steelyard import errors
+from steelyard import errors, whole_files
 from steelyard.cli import os_clouds
 from steelyard.cli.app import INTERRUPTED, Action
 from steelyard.cli.clouds import USUAL_FILE
@@ -44,12 +44,8 @@ class CloudImport(Action):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         output = parsed_args.output
-        # Better said before a large cloud is asked than afterwards.
-        if os.path.exists(output) and not parsed_args.replace:
-            raise errors.Conflict(
-                f"{output} is there already: replace it with --replace, or name another file with "
-                f"--output"
-            )
+        if output != "-":
+            _require_place(output, replace=parsed_args.replace)
         clients = os_clouds.compute_and_placement(parsed_args.os_cloud)
         imported = importing.imported(looking.look(*clients, watched))
         if output == "-":
@@ -60,6 +56,21 @@ class CloudImport(Action):
             self.app.stderr.write(f"steelyard: {remark}\n")
         name = "standard output" if output == "-" else output
         self.app.stderr.write(f"{name}: {_summary(imported.cloud)}\n")
+
+
+def _require_place(output: str, *, replace: bool) -> None:
+    """What can be wrong with it is better said before a large cloud is asked than afterwards."""
+    if not output:
+        raise errors.BadRequest("--output '': name a file, or - for standard output")
+    if os.path.exists(output) and not replace:
+        raise errors.Conflict(
+            f"{output} is there already: replace it with --replace, or name another file with "
+            f"--output"
+        )
+    try:
+        whole_files.require_writable(output)
+    except OSError as error:
+        raise errors.BadRequest(f"{output}: cannot be saved: {error.strerror}") from error
 
 
 def _summary(cloud: Cloud) -> str:

@@ -1,6 +1,7 @@
 """steelyard explain"""
 
 import argparse
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -46,6 +47,7 @@ class Explain(RequestListing):
     def content(self, parsed_args: argparse.Namespace) -> Any:
         if parsed_args.html is not None:
             _require_no_table(parsed_args)
+            _require_another_file(parsed_args)
         scheduler = self.scheduler(parsed_args)
         decision = _decision(scheduler, self.request(parsed_args, scheduler))
         self._decision = decision
@@ -75,6 +77,15 @@ def _decision(scheduler: FilterScheduler, request: Request) -> Decision:
 def _require_no_table(parsed_args: argparse.Namespace) -> None:
     if parsed_args.columns or parsed_args.sort_columns or parsed_args.formatter != "table":
         raise errors.BadRequest("--html makes a page, no table: leave out -f, -c and --sort-column")
+
+
+def _require_another_file(parsed_args: argparse.Namespace) -> None:
+    """The page is not to take the place of the cloud that it shows."""
+    if parsed_args.example:
+        return
+    cloud, html = clouds.file_name(parsed_args), parsed_args.html
+    if os.path.exists(cloud) and os.path.exists(html) and os.path.samefile(cloud, html):
+        raise errors.BadRequest(f"--html {html}: that describes the cloud; name another file")
 
 
 def _verdict(explanation: HostExplanation) -> str:

@@ -1,16 +1,12 @@
 """Clouds in files that change: read as a whole, and replaced as a whole or not at all."""
 
-import contextlib
-import errno
-import fcntl
 import io
 import json
 import os
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
-from steelyard import errors
+from steelyard import errors, whole_files
 from steelyard.groups import ServerGroup
 from steelyard.scheduler import cloud_file
 from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server
@@ -35,10 +31,9 @@ class SavedCloud:
 
         Raises Conflict when the file is no longer what was read or saved last.
         """
-        try:
-            self._replace(as_text(cloud, self.path).encode("utf-8"))
-        except OSError as error:
-            raise errors.InvalidCloud(f"{self.path}: cannot be saved: {error.strerror}") from error
+        content = as_text(cloud, self.path).encode("utf-8")
+        _write(self.path, content, self._require_unchanged)
+        self._before = content
 
     def _content(self) -> bytes:
         try:
@@ -47,18 +42,9 @@ class SavedCloud:
         except OSError as error:
             raise errors.InvalidCloud(f"{self.path}: {error.strerror}") from error
 
-    def _replace(self, content: bytes) -> None:
-        # A link stays one: what it leads to is replaced.
-        target = os.path.realpath(self.path)
-        directory = os.path.dirname(target)
-        _require_writable(target)
-        with _beside(target, content) as written:
-            _copy_owner_and_mode(target, written)
-            with _locked(directory):
-                if self._content() != self._before:
-                    raise errors.Conflict(f"{self.path} has changed since it was read; try again")
-                os.replace(written, target)
-        self._before = content
+    def _require_unchanged(self) -> None:
+        if self._content() != self._before:
+            raise errors.Conflict(f"{self.path} has changed since it was read; try again")
 
 
 def create(path: str, cloud: Cloud, *, replace: bool = False) -> None:
@@ -66,18 +52,17 @@ def create(path: str, cloud: Cloud, *, replace: bool = False) -> None:
 
     Raises Conflict when the file is there already and not to be replaced.
     """
-    content = as_text(cloud, path).encode("utf-8")
-    target = os.path.realpath(path)
+
+    def check() -> None:
+        if os.path.exists(path) and not replace:
+            raise errors.Conflict(f"{path} is there already")
+
+    _write(path, as_text(cloud, path).encode("utf-8"), check)
+
+
+def _write(path: str, content: bytes, check: Callable[[], None]) -> None:
     try:
-        with _beside(target, content) as written, _locked(os.path.dirname(target)):
-            if not os.path.exists(target):
-                os.chmod(written, 0o666 & ~_umask())
-            elif replace:
-                _require_writable(target)
-                _copy_owner_and_mode(target, written)
-            else:
-                raise errors.Conflict(f"{path} is there already")
-            os.replace(written, target)
+        whole_files.write(path, content, check)
     except OSError as error:
         raise errors.InvalidCloud(f"{path}: cannot be saved: {error.strerror}") from error
 
@@ -98,53 +83,6 @@ def as_text(cloud: Cloud, path: str) -> str:
 
 def _is_json(path: str) -> bool:
     return path.lower().endswith(".json")
-
-
-@contextlib.contextmanager
-def _beside(target: str, content: bytes) -> Iterator[str]:
-    """A file beside the target, to be put in its place; without that, it does not stay."""
-    directory, name = os.path.split(target)
-    handle, path = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
-    try:
-        with open(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        yield path
-    except BaseException:
-        os.unlink(path)
-        raise
-
-
-def _require_writable(target: str) -> None:
-    """Who may write to a directory may replace what is in it; that is not what is asked here."""
-    if not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-
-def _umask() -> int:
-    """It can be read only by being set."""
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return umask
-
-
-def _copy_owner_and_mode(source: str, target: str) -> None:
-    status = os.stat(source)
-    with contextlib.suppress(PermissionError):  # only root may give files away
-        os.chown(target, status.st_uid, status.st_gid)
-    os.chmod(target, status.st_mode & 0o7777)
-
-
-@contextlib.contextmanager
-def _locked(directory: str) -> Iterator[None]:
-    """Keeps other commands from replacing a file there between a look at it and its end."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def describe(cloud: Cloud) -> dict[str, Any]:
