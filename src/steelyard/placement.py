@@ -66,7 +66,7 @@ def _code(answer: Any) -> str | None:
     """What Placement calls the error; None where it has no name for it."""
     try:
         code: str = answer.json()["errors"][0]["code"]
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return code
 
@@ -76,6 +76,6 @@ def _reason(answer: Any) -> str:
     try:
         body = answer.json()
         said = body["errors"][0]["detail"] if "errors" in body else body["error"]["message"]
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         said = sessions.text(answer)
-    return " ".join(str(said or "").split()) or "no reason given"
+    return sessions.line(said) or "no reason given"

@@ -13,6 +13,8 @@ ERRORS = {
 }
 """What OpenStack's services mean by the statuses of their answers."""
 
+_MOST_SHOWN = 300
+
 
 class Service:
     """What is asked; ``name`` says what it is, and ``extra`` brings what asking it needs.
@@ -45,8 +47,8 @@ class Service:
         """What the answer says, read as JSON."""
         try:
             return answer.json()
-        except ValueError:
-            raise self.stranger(f"does not answer with JSON, but {text(answer):.200}") from None
+        except (ValueError, RecursionError):
+            raise self.stranger(f"does not answer with JSON, but {text(answer)}") from None
 
     def stranger(self, what: str) -> errors.ServiceError:
         """The error for an answer that such a service would not give."""
@@ -54,8 +56,15 @@ class Service:
 
 
 def text(answer: Any) -> str:
-    """The text of an answer, on one line."""
-    return " ".join(str(answer.text).split())
+    """The text of an answer, as a line to show."""
+    return line(answer.text)
+
+
+def line(said: Any) -> str:
+    """What a service says: on one line, no longer than fits, without what a terminal obeys."""
+    words = " ".join(str(said or "").split())
+    shown = words if len(words) <= _MOST_SHOWN else f"{words[:_MOST_SHOWN]}…"
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in shown)
 
 
 def _keystoneauth(name: str, extra: str) -> tuple[Any, Any]:

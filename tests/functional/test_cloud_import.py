@@ -357,6 +357,23 @@ def test_who_is_no_admin_is_told_what_nova_does_not_mention(server: Server, caps
         (HYPERVISORS, (200, b"[]"), "is this a Nova?"),
         (HYPERVISORS, (200, b'{"hypervisors": [{"id": 1}]}'), "something else than hypervisors"),
         (SERVERS, (200, b'{"servers": [7]}'), "something else than servers"),
+        (
+            SERVERS,
+            (200, b'{"servers": [{"id": "u", "name": "odd"}]}'),
+            "(KeyError: 'flavor'; in {'id': 'u', 'name': 'odd'}); is this a Nova?",
+        ),
+        (SERVERS, (200, b"[" * 100_000), "does not answer with JSON, but [[["),
+        (SERVERS, (500, b"[" * 100_000), "Nova answered 500 to /servers/detail: [[["),
+        (SERVERS, refused(500, "much " * 10_000), f"{'much ' * 60}…"),
+        (SERVERS, refused(500, "\x1b[2Jgone\x07"), "/servers/detail: \\x1b[2Jgone\\x07"),
+        ("/resource_providers", (500, b"[" * 100_000), "Placement answered 500: [[["),
+        ("/resource_providers", (500, b"It \x1b[2J is gone"), "500: It \\x1b[2J is gone"),
+        (
+            f"{PROVIDER}/inventories",
+            (200, b'{"inventories": {"VCPU": {"total": 8, "allocation_ratio": Infinity}}}'),
+            f"{PROVIDER}/inventories with something else than a Placement would (ValueError: VCPU: "
+            f"allocation_ratio: inf is no finite number",
+        ),
         ("/os-server-groups", (500, b'{"x": "y"}'), "Nova answered 500"),
         ("/resource_providers", (200, b"{}"), "is this a Placement?"),
         ("/resource_providers", (500, b""), "Placement answered 500"),
@@ -373,6 +390,7 @@ def test_failures_are_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("steelyard: ")
     assert words in line
+    assert len(line) < 500
     assert not os.listdir()
 
 

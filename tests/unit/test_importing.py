@@ -308,8 +308,38 @@ def test_what_is_no_amount_is_refused(amount: Any) -> None:
 
 
 def test_what_is_no_text_is_refused() -> None:
-    with pytest.raises(TypeError, match="None is no text"):
+    with pytest.raises(ValueError, match="id: None is no text"):
         Hypervisor.of(RECORD | {"id": None})
+
+
+@pytest.mark.parametrize("ratio", [float("inf"), float("nan"), -1, 10**400, "2", None, 1.8e308])
+def test_what_is_no_ratio_is_refused_with_the_resource_it_is_of(ratio: Any) -> None:
+    answer = {"inventories": {"VCPU": {"total": 8, "allocation_ratio": ratio}}}
+    with pytest.raises(ValueError, match=r"^VCPU: allocation_ratio: .* is no finite number"):
+        inventories(answer)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"extra_specs": {"ssd": 7}}, "ssd: 7 is no text"),
+        ({"extra_specs": ["ssd"]}, r"extra_specs: \['ssd'\] is no object"),
+        ({"swap": "much"}, "swap: 'much' is no whole number"),
+        ({"vcpus": None}, "vcpus: None is no whole number"),
+    ],
+)
+def test_the_field_that_is_odd_is_named(more: dict[str, Any], said: str) -> None:
+    record = {"id": "u", "name": "n", "vcpus": 1, "ram": 1, "disk": 1}
+    assert SeenFlavor.of(record).vcpus == 1
+    with pytest.raises(ValueError, match=f"^{said}"):
+        SeenFlavor.of(record | more)
+    with pytest.raises(ValueError, match=r"^ram: there is none$"):
+        SeenFlavor.of({name: record[name] for name in ("id", "name", "vcpus", "disk")})
+
+
+def test_an_extra_spec_that_is_null_is_empty() -> None:
+    record = {"id": "u", "name": "n", "vcpus": 1, "ram": 1, "disk": 1, "extra_specs": {"a": None}}
+    assert SeenFlavor.of(record).extra_specs == {"a": ""}
 
 
 def test_half_a_character_is_written_out() -> None:

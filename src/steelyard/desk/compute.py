@@ -44,12 +44,24 @@ class Compute:
     ) -> list[tuple[str, ValueT]]:
         answer = self._get(path, query)
         try:
-            return [(str(record["id"]), parse(record)) for record in answer[key]]
-        except (LookupError, TypeError, ValueError) as error:
-            raise self._service.stranger(
-                f"answers to {path} with something else than {key} ({type(error).__name__}: "
-                f"{error})"
-            ) from error
+            records = list(answer[key])
+        except (LookupError, TypeError) as error:
+            raise self._something_else(path, key, error, answer) from error
+        return [self._parsed(path, key, parse, record) for record in records]
+
+    def _parsed(self, path: str, key: str, parse: Parse[ValueT], record: Any) -> tuple[str, ValueT]:
+        try:
+            return str(record["id"]), parse(record)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise self._something_else(path, key, error, _called(record)) from error
+
+    def _something_else(
+        self, path: str, key: str, error: Exception, what: Any
+    ) -> errors.ServiceError:
+        return self._service.stranger(
+            f"answers to {path} with something else than {key} ({type(error).__name__}: {error}; "
+            f"in {what!r:.200})"
+        )
 
     def _get(self, path: str, query: Mapping[str, Any]) -> Any:
         headers = {"OpenStack-API-Version": f"compute {MICROVERSION}"}
@@ -60,10 +72,18 @@ class Compute:
         return self._service.content(answer)
 
 
+def _called(record: Any) -> Any:
+    """What is enough of a record to find it by."""
+    if not isinstance(record, Mapping):
+        return record
+    names = ("id", "name", "hypervisor_hostname")
+    return {name: record[name] for name in names if name in record} or record
+
+
 def _reason(answer: Any) -> str:
     """The message of Nova's errors, which is under a name for the kind, or the text."""
     try:
         (said,) = (fault["message"] for fault in answer.json().values())
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         said = sessions.text(answer)
-    return " ".join(str(said or "").split()) or "no reason given"
+    return sessions.line(said) or "no reason given"

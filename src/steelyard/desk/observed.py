@@ -1,8 +1,11 @@
 """What is read of a real cloud: records of Nova's and Placement's APIs as values."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+ValueT = TypeVar("ValueT")
 
 RESOURCES = {"VCPU": "vcpus", "MEMORY_MB": "ram_mb", "DISK_GB": "disk_gb"}
 """The resource classes that a described cloud knows, and what it calls them."""
@@ -25,12 +28,12 @@ class Hypervisor:
     def of(cls, record: Mapping[str, Any]) -> "Hypervisor":
         names = {"vcpus": "vcpus", "memory_mb": "ram_mb", "local_gb": "disk_gb"}
         return cls(
-            _text(record["id"]),
-            _text(record["hypervisor_hostname"]),
-            _text(record["service"]["host"]),
+            _field(record, "id", _text),
+            _field(record, "hypervisor_hostname", _text),
+            _field(record["service"], "host", _text),
             _out_of_service(record),
-            {ours: _amount(record[theirs]) for theirs, ours in names.items()},
-            {ours: _amount(record[f"{theirs}_used"]) for theirs, ours in names.items()},
+            {ours: _field(record, theirs, _amount) for theirs, ours in names.items()},
+            {ours: _field(record, f"{theirs}_used", _amount) for theirs, ours in names.items()},
         )
 
 
@@ -55,10 +58,10 @@ class SeenAggregate:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "SeenAggregate":
         return cls(
-            _text(record["uuid"]),
-            _text(record["name"]),
-            _texts(record["metadata"]),
-            [_text(host) for host in record["hosts"]],
+            _field(record, "uuid", _text),
+            _field(record, "name", _text),
+            _field(record, "metadata", _texts),
+            _field(record, "hosts", _list_of_texts),
         )
 
 
@@ -77,14 +80,13 @@ class SeenFlavor:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "SeenFlavor":
-        specs = record.get("extra_specs")
         return cls(
-            _text(record["id"]),
-            _text(record["name"]),
-            _amount(record["vcpus"]),
-            _amount(record["ram"]),
-            _amount(record["disk"]) + _more_disk(record, "OS-FLV-EXT-DATA:ephemeral"),
-            None if specs is None else _texts(specs),
+            _field(record, "id", _text),
+            _field(record, "name", _text),
+            _field(record, "vcpus", _amount),
+            _field(record, "ram", _amount),
+            _field(record, "disk", _amount) + _more_disk(record, "OS-FLV-EXT-DATA:ephemeral"),
+            _extra_specs(record),
             record.get("os-flavor-access:is_public") is not False,
         )
 
@@ -92,22 +94,29 @@ class SeenFlavor:
     def of_server(cls, record: Mapping[str, Any]) -> "SeenFlavor":
         """The one that the server was made with. A root disk on a volume is not the host's."""
         kept = record["flavor"]
-        specs = kept.get("extra_specs")
         return cls(
             "",
-            _text(kept["original_name"]),
-            _amount(kept["vcpus"]),
-            _amount(kept["ram"]),
-            (0 if record.get("image") == "" else _amount(kept["disk"]))
+            _field(kept, "original_name", _text),
+            _field(kept, "vcpus", _amount),
+            _field(kept, "ram", _amount),
+            (0 if record.get("image") == "" else _field(kept, "disk", _amount))
             + _more_disk(kept, "ephemeral"),
-            None if specs is None else _texts(specs),
+            _extra_specs(kept),
         )
 
 
 def _more_disk(record: Mapping[str, Any], ephemeral: str) -> int:
     """What Nova asks Placement for besides the root disk: swap is in MiB, and rounded up."""
-    swap = _amount(record.get("swap") or 0)
-    return _amount(record.get(ephemeral) or 0) + -(-swap // 1024)
+    swap = _field(record, "swap", _amount) if record.get("swap") else 0
+    return (_field(record, ephemeral, _amount) if record.get(ephemeral) else 0) + -(-swap // 1024)
+
+
+def _extra_specs(record: Mapping[str, Any]) -> dict[str, str] | None:
+    """A null, which Nova's database may have for a value, is an empty one."""
+    if record.get("extra_specs") is None:
+        return None
+    specs = _field(record, "extra_specs", _object)
+    return _texts({name: "" if value is None else value for name, value in specs.items()})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,11 +130,11 @@ class SeenGroup:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "SeenGroup":
         return cls(
-            _text(record["id"]),
-            _text(record["name"]),
+            _field(record, "id", _text),
+            _field(record, "name", _text),
             record["policy"],
             record["rules"] or {},
-            [_text(member) for member in record["members"]],
+            _field(record, "members", _list_of_texts),
         )
 
 
@@ -143,8 +152,8 @@ class SeenServer:
     def of(cls, record: Mapping[str, Any]) -> "SeenServer":
         host = record.get("OS-EXT-SRV-ATTR:host", "")
         return cls(
-            _text(record["id"]),
-            _text(record["name"]),
+            _field(record, "id", _text),
+            _field(record, "name", _text),
             None if host is None else _text(host),
             _text(record.get("OS-EXT-SRV-ATTR:hypervisor_hostname") or ""),
             SeenFlavor.of_server(record),
@@ -167,14 +176,19 @@ class Inventory:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "Inventory":
-        total = _amount(record["total"])
+        total = _field(record, "total", _amount)
         limited = (
             record.get("min_unit", 1) > 1
             or record.get("step_size", 1) > 1
             or record.get("max_unit", total) < total
         )
-        ratio = float(record.get("allocation_ratio", 1.0))
-        return cls(total, _amount(record.get("reserved", 0)), ratio, limited)
+        given = {"reserved": 0, "allocation_ratio": 1.0, **record}
+        return cls(
+            total,
+            _field(given, "reserved", _amount),
+            _field(given, "allocation_ratio", _ratio),
+            limited,
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -191,17 +205,17 @@ class Provider:
 def roots(answer: Mapping[str, Any]) -> dict[str, str]:
     """All providers, each with the one at the top of its tree."""
     return {
-        _text(each["uuid"]): _text(each["root_provider_uuid"])
+        _field(each, "uuid", _text): _field(each, "root_provider_uuid", _text)
         for each in answer["resource_providers"]
     }
 
 
 def inventories(answer: Mapping[str, Any]) -> dict[str, Inventory]:
-    return {name: Inventory.of(record) for name, record in answer["inventories"].items()}
+    return _by_name(answer["inventories"], Inventory.of)
 
 
 def usages(answer: Mapping[str, Any]) -> dict[str, int]:
-    return {_text(name): _amount(used) for name, used in answer["usages"].items()}
+    return _by_name(answer["usages"], _amount)
 
 
 def traits(answer: Mapping[str, Any]) -> frozenset[str]:
@@ -222,6 +236,26 @@ class Observed:
     unseen: Sequence[str] = ()
 
 
+def _field(record: Any, name: str, read: Callable[[Any], ValueT]) -> ValueT:
+    """What the record has under the name; the error says under which name there is none."""
+    try:
+        return read(record[name])
+    except KeyError:
+        raise ValueError(f"{name}: there is none") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _by_name(value: Any, read: Callable[[Any], ValueT]) -> dict[str, ValueT]:
+    return {_text(name): _field(value, name, read) for name in _object(value)}
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{value!r:.100} is no object")
+    return value
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.100} is no text")
@@ -230,10 +264,20 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> dict[str, str]:
-    return {_text(key): _text(item) for key, item in value.items()}
+    return _by_name(value, _text)
+
+
+def _list_of_texts(value: Any) -> list[str]:
+    return [_text(item) for item in value]
 
 
 def _amount(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _GREATEST:
         raise ValueError(f"{value!r:.100} is no whole number from 0 to {_GREATEST}")
     return value
+
+
+def _ratio(value: Any) -> float:
+    if not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
+        raise ValueError(f"{value!r:.100} is no finite number from 0 on")
+    return float(value)
