@@ -16,6 +16,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     answers: dict[str, tuple[int, bytes]]
     asked: list[tuple[str, str]]
+    agents: set[str]
 
     @property
     def url(self) -> str:
@@ -27,6 +28,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked.append((self.path, self.headers["OpenStack-API-Version"]))
+        self.server.agents.add(self.headers["User-Agent"])
         answers = self.server.answers
         otherwise = answers.get(self.path.partition("?")[0], (404, b""))
         status, body = answers.get(self.path, otherwise)
@@ -42,7 +44,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def answering(answers: Answers) -> Iterator[Server]:
     made = Server(("127.0.0.1", 0), Handler)
-    made.answers, made.asked = dict(answers), []
+    made.answers, made.asked, made.agents = dict(answers), [], set()
     thread = threading.Thread(target=made.serve_forever, args=(0.05,))
     thread.start()
     yield made
@@ -51,11 +53,11 @@ def answering(answers: Answers) -> Iterator[Server]:
     made.server_close()
 
 
-def describe(directory: pathlib.Path, endpoint: str, *services: str) -> pathlib.Path:
+def describe(directory: pathlib.Path, endpoint: str, *services: str, **more: Any) -> pathlib.Path:
     """A clouds.yaml whose cloud "here" has these services, or both, at the URL."""
     endpoints = {
         f"{service}_endpoint_override": endpoint for service in services or ("compute", "placement")
     }
     path = directory / "clouds.yaml"
-    path.write_text(json.dumps({"clouds": {"here": {"auth_type": "none", **endpoints}}}))
+    path.write_text(json.dumps({"clouds": {"here": {"auth_type": "none", **endpoints, **more}}}))
     return path

@@ -19,6 +19,7 @@ import pytest
 from canned_services import Server
 
 from steelyard import cli
+from steelyard.cli import os_clouds
 
 # What openstacksdk deprecates of itself.
 pytestmark = pytest.mark.filterwarnings("ignore:.*(InfluxDB|service_type)")
@@ -164,6 +165,7 @@ def test_a_cloud_is_written_down(server: Server, capsys: Any) -> None:
     assert capsys.readouterr() == ("", f"cloud.yaml: {SUMMARY}")
     versions = {version for _, version in server.asked}
     assert versions == {"compute 2.64", "placement 1.14"}
+    assert all(agent.startswith("steelyard/") for agent in server.agents), server.agents
 
 
 def test_it_can_be_read_at_once(server: Server, capsys: Any) -> None:
@@ -233,6 +235,64 @@ def test_a_file_is_replaced_only_where_that_is_asked_for(server: Server, capsys:
     assert cli.main([*IMPORT, "--replace"]) == 0
     assert path.read_text() == WRITTEN
     assert stat.S_IMODE(path.stat().st_mode) == 0o604
+
+
+class Busy(dict[str, tuple[int, bytes]]):
+    """Answers; a path is answered as it is only from the third time on that it is asked for."""
+
+    def __init__(self, answers: Any, path: str, status: int) -> None:
+        super().__init__(answers)
+        self._path, self._left, self._status = path, 2, status
+
+    def get(self, path: str, *otherwise: Any) -> Any:
+        if path == self._path and self._left:
+            self._left -= 1
+            return self._status, b"busy"
+        return super().get(path, *otherwise)
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+@pytest.mark.parametrize("path", [HYPERVISORS, f"{PROVIDER}/usages"])
+def test_who_is_busy_is_asked_again(server: Server, path: str, status: int) -> None:
+    server.answers = Busy(server.answers, path, status)
+    assert cli.main(IMPORT) == 0
+    assert pathlib.Path("cloud.yaml").read_text() == WRITTEN
+
+
+def test_how_often_is_for_clouds_yaml_to_say(server: Server, tmp_path: Any, capsys: Any) -> None:
+    server.answers = Busy(server.answers, HYPERVISORS, 503)
+    canned_services.describe(tmp_path / "config", server.url, status_code_retries=0)
+    assert cli.main(IMPORT) == 2
+    assert "Nova answered 503" in capsys.readouterr().err
+    canned_services.describe(tmp_path / "config", server.url, status_code_retries="often")
+    assert cli.main(IMPORT) == 2
+    assert (
+        "status_code_retries, retriable_status_codes in clouds.yaml have to be whole numbers ("
+        in capsys.readouterr().err
+    )
+
+
+def test_who_never_answers_is_not_waited_for(
+    server: Server, tmp_path: Any, capsys: Any, monkeypatch: Any
+) -> None:
+    never = threading.Event()
+    server.answers = Changing(server.answers, never.wait)
+    canned_services.describe(tmp_path / "config", server.url, connect_retries=0)
+    monkeypatch.setattr(os_clouds, "_SECONDS", 0.2)
+    assert cli.main(IMPORT) == 2
+    never.set()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("/traits timed out")
+
+
+@pytest.mark.parametrize("path", [SERVERS, "/os-server-groups"])
+def test_pages_without_end_are_noticed(server: Server, capsys: Any, path: str) -> None:
+    for each in [each for each in server.answers if each.startswith(f"{path}?")]:
+        del server.answers[each]
+    assert cli.main(IMPORT) == 2
+    assert capsys.readouterr().err == (
+        f"steelyard: what is asked gives the same page of {path} again and again; is this a Nova?\n"
+    )
 
 
 class Changing(dict[str, tuple[int, bytes]]):
@@ -382,12 +442,14 @@ def test_who_is_no_admin_is_told_what_nova_does_not_mention(server: Server, caps
         (f"{PROVIDER}/traits", (503, b""), "Placement answered 503"),
     ],
 )
-def test_failures_are_one_line(
+def test_failures_end_with_one_line(
     server: Server, capsys: Any, path: str, answer: tuple[int, bytes], words: str
 ) -> None:
     server.answers[path] = answer
     assert cli.main(IMPORT) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    *again, line = capsys.readouterr().err.splitlines()
+    assert all("Retrying in" in each for each in again)
+    assert len(again) == (2 if answer[0] in (429, 502, 503, 504) else 0)
     assert line.startswith("steelyard: ")
     assert words in line
     assert len(line) < 500
@@ -398,7 +460,9 @@ def test_a_cloud_that_is_not_reached(tmp_path: Any, monkeypatch: Any, capsys: An
     path = canned_services.describe(tmp_path, "http://127.0.0.1:9")
     monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(path))
     assert cli.main([*IMPORT, "--output", "-"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    first, second, line = capsys.readouterr().err.splitlines()
+    assert first.endswith("Retrying in 0.5s. 2 retries left")
+    assert second.endswith("Retrying in 1.0s. 1 retries left")
     assert line.startswith("steelyard: asking a Nova has failed: Unable to establish connection")
 
 
@@ -419,6 +483,23 @@ def test_a_missing_extra_is_named(server: Server, monkeypatch: Any, capsys: Any)
 
 
 ALONE = [sys.executable, "-c", "import sys; from steelyard import cli; sys.exit(cli.main())"]
+
+
+def test_who_interrupts_does_not_wait_for_answers(server: Server) -> None:
+    asked, never = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        asked.set()
+        never.wait()
+
+    server.answers = Changing(server.answers, wait)
+    with subprocess.Popen([*ALONE, *IMPORT], stderr=subprocess.PIPE, text=True) as command:
+        assert asked.wait(30)
+        command.send_signal(signal.SIGINT)
+        _, said = command.communicate(timeout=20)
+    never.set()
+    assert (command.returncode, said) == (130, "steelyard: interrupted: nothing is written\n")
+    assert not os.listdir()
 
 
 @pytest.fixture

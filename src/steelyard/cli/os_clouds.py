@@ -4,12 +4,21 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import steelyard
 from steelyard import errors
 from steelyard.desk.compute import Compute
 from steelyard.placement import SERVICE_TYPE, Placement
 
 MODEL = "placement"
 """The model of consumers that is made for it."""
+
+_SECONDS = 60
+_ASKED_AGAIN = {
+    "connect_retries": 2,
+    "status_code_retries": 2,
+    "retriable_status_codes": [429, 502, 503, 504],
+}
+"""What is asked again where clouds.yaml does not say; that is for what only reads."""
 
 
 def placement(cloud: str) -> Placement:
@@ -27,8 +36,8 @@ def adapter(cloud: str, service_type: str) -> Any:
 def compute_and_placement(cloud: str) -> tuple[Compute, Placement | None]:
     """The clients of its Nova and of its Placement, if the catalogue of its services has one."""
     with _connected(cloud) as connection:
-        compute = _adapter(connection.config, "compute", min_version="2", max_version="2.latest")
-        placement = _adapter(connection.config, SERVICE_TYPE)
+        compute = _reading(connection.config, "compute", min_version="2", max_version="2.latest")
+        placement = _reading(connection.config, SERVICE_TYPE)
         if not _is_there(compute):
             raise errors.ServiceError(
                 f"--os-cloud {cloud}: the catalogue of its services has no compute for this region "
@@ -37,7 +46,25 @@ def compute_and_placement(cloud: str) -> tuple[Compute, Placement | None]:
         return Compute(compute), Placement(placement) if _is_there(placement) else None
 
 
-def _adapter(config: Any, service_type: str, **versions: Any) -> Any:
+def _reading(config: Any, service_type: str, **versions: Any) -> Any:
+    """One that neither waits for an answer without end nor gives up at the first failure."""
+    session = config.get_session()
+    if session.timeout is None:
+        session.timeout = _SECONDS
+    return _adapter(config, service_type, **_asked_again(config, service_type), **versions)
+
+
+def _asked_again(config: Any, service_type: str) -> dict[str, Any]:
+    try:
+        said = {name: getattr(config, f"get_{name}")(service_type) for name in _ASKED_AGAIN}
+    except (TypeError, ValueError) as error:
+        raise errors.BadRequest(
+            f"{', '.join(_ASKED_AGAIN)} in clouds.yaml have to be whole numbers ({error})"
+        ) from error
+    return {name: _ASKED_AGAIN[name] if each is None else each for name, each in said.items()}
+
+
+def _adapter(config: Any, service_type: str, **more: Any) -> Any:
     """One of keystoneauth's, for services that openstacksdk does not know, and for many threads."""
     from keystoneauth1.adapter import Adapter  # noqa: PLC0415  (an extra)
 
@@ -47,7 +74,9 @@ def _adapter(config: Any, service_type: str, **versions: Any) -> Any:
         interface=config.get_interface(service_type),
         region_name=config.get_region_name(service_type),
         endpoint_override=config.get_endpoint(service_type),
-        **versions,
+        client_name="steelyard",
+        client_version=steelyard.__version__,
+        **more,
     )
 
 

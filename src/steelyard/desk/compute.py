@@ -27,17 +27,29 @@ class Compute:
     ) -> Iterator[ValueT]:
         """What is listed in pages, of which each begins behind the last one of the page before."""
         # Until there is nothing more: a page may be short for other reasons.
+        markers = set()
         while page := self._page_of(path, key, parse, query):
-            yield from (parsed for _, parsed in page)
             query["marker"] = page[-1][0]
+            if query["marker"] in markers:
+                raise self._same_again(path)
+            markers.add(query["marker"])
+            yield from (parsed for _, parsed in page)
 
     def by_offset(
         self, path: str, key: str, parse: Parse[ValueT], **query: Any
     ) -> Iterator[ValueT]:
         """What is listed in pages, of which each begins at a number."""
+        before = None
         while page := self._page_of(path, key, parse, query):
+            ids = [uuid for uuid, _ in page]
+            if ids == before:
+                raise self._same_again(path)
+            before = ids
             yield from (parsed for _, parsed in page)
             query["offset"] = query.get("offset", 0) + len(page)
+
+    def _same_again(self, path: str) -> errors.ServiceError:
+        return self._service.stranger(f"gives the same page of {path} again and again")
 
     def _page_of(
         self, path: str, key: str, parse: Parse[ValueT], query: Mapping[str, Any]

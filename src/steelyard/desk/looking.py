@@ -1,9 +1,11 @@
 """What a real cloud is asked before it is described, and what it does not show to everybody."""
 
+import collections
 import concurrent.futures
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from steelyard import errors
@@ -218,10 +220,10 @@ class _Providers:
             except errors.NotFound:  # it has gone since
                 return None
 
-        with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool:
-            answers = self._watch(pool.map(ask, uuids), kind, len(uuids))
+        with contextlib.closing(_each_answered(ask, uuids)) as answers:
+            watched = self._watch(answers, kind, len(uuids))
             try:
-                return dict(zip(uuids, answers, strict=True))
+                return dict(zip(uuids, watched, strict=True))
             except errors.Forbidden:
                 self._unseen.append(f"{_KEPT_BACK[kind]}; Placement shows them to the role admin")
                 return {}
@@ -235,3 +237,34 @@ class _Providers:
                 f"what is asked answers to {path} with something else than a Placement would "
                 f"({type(error).__name__}: {error}); is this a Placement?"
             ) from error
+
+
+def _each_answered(ask: Callable[[str], ValueT], uuids: Sequence[str]) -> Generator[ValueT]:
+    """The answers, in order, of which some are waited for at once.
+
+    Who stops before the end does not wait: the threads go with the process. An executor's do not.
+    """
+    asked = [(uuid, concurrent.futures.Future[ValueT]()) for uuid in uuids]
+    waiting = collections.deque(asked)
+
+    def work() -> None:
+        while waiting:
+            with contextlib.suppress(IndexError):  # another thread has taken the last one
+                _answer(ask, *waiting.popleft())
+
+    for _ in range(_AT_ONCE):
+        threading.Thread(target=work, daemon=True).start()
+    try:
+        for _, answer in asked:
+            yield answer.result()
+    finally:
+        waiting.clear()
+
+
+def _answer(
+    ask: Callable[[str], ValueT], uuid: str, answer: concurrent.futures.Future[ValueT]
+) -> None:
+    try:
+        answer.set_result(ask(uuid))
+    except BaseException as error:  # noqa: BLE001  (it is raised where the answer is read)
+        answer.set_exception(error)
