@@ -34,8 +34,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         status, body = answers.get(self.path, otherwise)
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(ConnectionError):  # who has asked may have gone
+            self.end_headers()
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (its name)
         pass

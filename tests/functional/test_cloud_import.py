@@ -20,6 +20,7 @@ from canned_services import Server
 
 from steelyard import cli
 from steelyard.cli import os_clouds
+from steelyard.scheduler import Cloud
 
 # What openstacksdk deprecates of itself.
 pytestmark = pytest.mark.filterwarnings("ignore:.*(InfluxDB|service_type)")
@@ -62,9 +63,7 @@ ANSWERS: dict[str, Any] = {
         ]
     },
     "/flavors/detail": {"flavors": []},
-    "/flavors/detail?is_public=None": {
-        "flavors": [{"id": "1", "name": "small", "os-flavor-access:is_public": True, **FLAVOR}]
-    },
+    "/flavors/detail?is_public=True": {"flavors": [{"id": "1", "name": "small", **FLAVOR}]},
     "/os-server-groups": {
         "server_groups": [
             {
@@ -380,23 +379,49 @@ def test_a_provider_that_goes_meanwhile(server: Server, capsys: Any) -> None:
 
 
 def test_who_is_no_admin_is_told_what_nova_does_not_mention(server: Server, capsys: Any) -> None:
-    answer = json.loads(server.answers["/flavors/detail?is_public=None"][1])
+    answer = json.loads(server.answers["/flavors/detail?is_public=True"][1])
     del answer["flavors"][0]["extra_specs"]
-    for public in ("None", "False"):
+    for public in ("True", "False"):
         server.answers[f"/flavors/detail?is_public={public}"] = (200, json.dumps(answer).encode())
     assert cli.main(IMPORT) == 0
     remarks = capsys.readouterr().err.splitlines()[:-1]
     for remark, words in zip(
         remarks,
         [
-            "private flavors are not in the file, unless servers have them",
+            "private flavors are not in the file, unless they are shared with the project or",
             "no extra specs are in the file: in it, flavors ask nothing of aggregates",
             "server groups of other projects are not in the file",
         ],
         strict=True,
     ):
         assert words in remark
-    assert not [path for path, _ in server.asked if "all_projects" in path]
+    assert "  web:\n" in pathlib.Path("cloud.yaml").read_text()
+
+
+def test_flavors_of_both_kinds_are_in_the_file(server: Server) -> None:
+    private = {"flavors": [{"id": "2", "name": "secret", **FLAVOR}]}
+    server.answers["/flavors/detail?is_public=False"] = (200, json.dumps(private).encode())
+    assert cli.main(IMPORT) == 0
+    assert list(Cloud.load("cloud.yaml").flavors) == ["secret", "small"]
+
+
+def test_providers_that_nova_lists_no_host_for_are_counted(server: Server, capsys: Any) -> None:
+    listed = [
+        {"uuid": HOST, "root_provider_uuid": None},
+        {"uuid": GROUP, "root_provider_uuid": HOST},
+        {"uuid": OTHER, "root_provider_uuid": OTHER},
+        {"uuid": SERVER, "root_provider_uuid": OTHER},
+    ]
+    answer = json.dumps({"resource_providers": listed}).encode()
+    server.answers["/resource_providers"] = (200, answer)
+    assert cli.main(IMPORT) == 0
+    remark, nested, _ = capsys.readouterr().err.splitlines()
+    assert remark == (
+        f"steelyard: not in the file: 1 resource provider in Placement, such as {OTHER}, that Nova "
+        f"lists no host for: shared storage, or hosts whose compute service is gone"
+    )
+    assert "the nested resource providers of 1 host" in nested
+    assert "HW_CPU_X86_AVX2" in pathlib.Path("cloud.yaml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ import concurrent.futures
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from steelyard import errors
 from steelyard.desk import observed
 from steelyard.desk.compute import Compute
+from steelyard.desk.importing import counted
 from steelyard.desk.observed import (
     Hypervisor,
     Observed,
@@ -115,11 +116,12 @@ class _Nova:
         )
 
     def flavors(self) -> list[SeenFlavor]:
-        found = list(self._watch(self._flavors(is_public="None"), "flavors"))
+        public, others = self._flavors
+        found = list({**public, **others}.values())
         if not self.is_admin:
             self._unseen.append(
-                "private flavors are not in the file, unless servers have them; Nova shows them to "
-                "the role admin"
+                "private flavors are not in the file, unless they are shared with the project or "
+                "servers have them; Nova shows them to the role admin"
             )
         if any(flavor.extra_specs is None for flavor in found):
             self._unseen.append(
@@ -128,30 +130,45 @@ class _Nova:
             )
         return found
 
-    @functools.cached_property
+    @property
     def is_admin(self) -> bool:
         """Whether Nova shows what it shows to admins alone, and does not mention to others.
 
-        To them it shows public flavors, even if they ask for the other ones.
+        Others see the same flavors, whichever they ask for: public ones, and those that are shared
+        with their project. So does an admin where there are no more than the latter.
         """
-        return not any(flavor.public for flavor in self._flavors(is_public="False"))
+        public, others = self._flavors
+        return public.keys() != others.keys()
 
-    def _flavors(self, **query: str) -> Iterator[SeenFlavor]:
-        return self._compute.by_marker("/flavors/detail", "flavors", SeenFlavor.of, **query)
+    @functools.cached_property
+    def _flavors(self) -> tuple[dict[str, SeenFlavor], dict[str, SeenFlavor]]:
+        """By UUID: what Nova shows to who asks for public ones, and for the others."""
+
+        def ask(is_public: str) -> dict[str, SeenFlavor]:
+            found = self._compute.by_marker(
+                "/flavors/detail", "flavors", SeenFlavor.of, is_public=is_public
+            )
+            return {flavor.uuid: flavor for flavor in self._watch(found, "flavors")}
+
+        return ask("True"), ask("False")
 
     def groups(self) -> list[SeenGroup]:
         def ask(**query: str) -> list[SeenGroup]:
             path, key = "/os-server-groups", "server_groups"
             return list(self._compute.by_offset(path, key, SeenGroup.of, **query))
 
-        if self.is_admin:
-            with contextlib.suppress(errors.Forbidden):
-                return ask(all_projects="True")
-        self._unseen.append(
-            "server groups of other projects are not in the file: their servers are in no group "
-            "there; Nova shows them to the role admin, if it may "
-            "os_compute_api:os-server-groups:index:all_projects"
-        )
+        found = None
+        with contextlib.suppress(errors.Forbidden):
+            found = ask(all_projects="True")
+        # To who is no admin, Nova shows those of the project then, and does not mention it.
+        if found is None or not self.is_admin:
+            self._unseen.append(
+                "server groups of other projects are not in the file: their servers are in no "
+                "group there; Nova shows them to the role admin, if it may "
+                "os_compute_api:os-server-groups:index:all_projects"
+            )
+        if found is not None:
+            return found
         return self._shown(
             ask,
             "no server groups are in the file; Nova shows them to who may "
@@ -198,6 +215,7 @@ class _Providers:
         """The providers that are hosts, by UUID."""
         roots = self._ask("/resource_providers", observed.roots)
         uuids = [each.uuid for each in hypervisors if each.uuid in roots]
+        self._remark_on_others(set(roots.values()).difference(uuids))
         inventories = self._of_each(uuids, "inventories", observed.inventories)
         usages = self._of_each(uuids, "usages", observed.usages)
         traits = self._of_each(uuids, "traits", observed.traits)
@@ -208,6 +226,14 @@ class _Providers:
             )
             for uuid in uuids
         }
+
+    def _remark_on_others(self, roots: set[str]) -> None:
+        if roots:
+            self._unseen.append(
+                f"not in the file: {counted(len(roots), 'resource provider')} in Placement, such "
+                f"as {min(roots)}, that Nova lists no host for: shared storage, or hosts whose "
+                f"compute service is gone"
+            )
 
     def _of_each(
         self, uuids: Sequence[str], kind: str, parse: Callable[[Any], ValueT]

@@ -76,7 +76,6 @@ class SeenFlavor:
     """All that it gets of the host's: root, ephemeral and swap."""
     extra_specs: Mapping[str, str] | None
     """None where they are not shown."""
-    public: bool = True
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "SeenFlavor":
@@ -87,7 +86,6 @@ class SeenFlavor:
             _field(record, "ram", _amount),
             _field(record, "disk", _amount) + _more_disk(record, "OS-FLV-EXT-DATA:ephemeral"),
             _extra_specs(record),
-            record.get("os-flavor-access:is_public") is not False,
         )
 
     @classmethod
@@ -203,9 +201,14 @@ class Provider:
 
 
 def roots(answer: Mapping[str, Any]) -> dict[str, str]:
-    """All providers, each with the one at the top of its tree."""
+    """All providers, each with the one at the top of its tree.
+
+    One that is older than trees are, and that nobody has changed since, may have none to name.
+    """
     return {
-        _field(each, "uuid", _text): _field(each, "root_provider_uuid", _text)
+        _field(each, "uuid", _text): _field(
+            each, "root_provider_uuid" if each["root_provider_uuid"] else "uuid", _text
+        )
         for each in answer["resource_providers"]
     }
 
