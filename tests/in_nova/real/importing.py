@@ -492,6 +492,34 @@ class Imports(clouds.Cloud):
             used,
         )
 
+    def test_who_is_no_admin_is_told_so_where_no_flavor_is_public(self) -> None:
+        self.policy.set_rules({"os_compute_api:os-hypervisors:list-detail": ""}, overwrite=False)
+        for flavor in self.api.get_flavors():
+            self.api.delete_flavor(flavor["id"])
+        for name in ("shared", "secret"):
+            self.make_private_flavor(name)
+        access = {"addTenantAccess": {"tenant": OTHER_PROJECT}}
+        self.api.api_post("flavors/shared/action", access)
+        self.make_group(self.api, "theirs", "affinity")
+        whole, said = self.imported()
+        self.assertEqual({"shared", "secret"}, set(whole.flavors))
+        self.assertEqual({"theirs"}, set(whole.server_groups))
+        self.assertEqual(1, len(said.splitlines()), said)
+        cloud, said = self.imported("member")
+        self.assertEqual({"shared"}, set(cloud.flavors))
+        self.assertIn(
+            "steelyard: private flavors are not in the file, unless they are shared", said
+        )
+        self.assertIn("steelyard: server groups of other projects are not in the file", said)
+
+    def test_providers_that_are_no_hosts_are_counted(self) -> None:
+        storage = {"name": "nfs", "uuid": "30000000-0000-4000-8000-000000000000"}
+        made = self.placement.post("/resource_providers", storage, version="1.20")
+        self.assertEqual(200, made.status)
+        _, said = self.imported()
+        remark, _ = said.splitlines()
+        self.assertIn("1 resource provider in Placement, such as 30000000-0000-4000-8000", remark)
+
     def test_without_servers_of_others_what_is_free_stays_right(self) -> None:
         self.boot(host="host1", memory_mb=3000)
         self.policy.set_rules(
