@@ -447,6 +447,11 @@ def test_providers_that_nova_lists_no_host_for_are_counted(server: Server, capsy
             (200, b'{"servers": [{"id": "u", "name": "odd"}]}'),
             "(KeyError: 'flavor'; in {'id': 'u', 'name': 'odd'}); is this a Nova?",
         ),
+        (
+            f"{PROVIDER}/usages",
+            (200, b'{"usages": {"\\u001b[2J": -1}}'),
+            "(ValueError: \\x1b[2J: -1 is no whole number",
+        ),
         (SERVERS, (200, b"[" * 100_000), "does not answer with JSON, but [[["),
         (SERVERS, (500, b"[" * 100_000), "Nova answered 500 to /servers/detail: [[["),
         (SERVERS, refused(500, "much " * 10_000), f"{'much ' * 60}…"),

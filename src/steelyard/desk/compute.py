@@ -71,8 +71,8 @@ class Compute:
         self, path: str, key: str, error: Exception, what: Any
     ) -> errors.ServiceError:
         return self._service.stranger(
-            f"answers to {path} with something else than {key} ({type(error).__name__}: {error}; "
-            f"in {what!r:.200})"
+            f"answers to {path} with something else than {key} ({type(error).__name__}: "
+            f"{sessions.line(error)}; in {what!r:.200})"
         )
 
     def _get(self, path: str, query: Mapping[str, Any]) -> Any:

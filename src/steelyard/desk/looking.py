@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from steelyard import errors
+from steelyard import errors, sessions
 from steelyard.desk import observed
 from steelyard.desk.compute import Compute
 from steelyard.desk.importing import counted
@@ -261,7 +261,7 @@ class _Providers:
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise errors.ServiceError(
                 f"what is asked answers to {path} with something else than a Placement would "
-                f"({type(error).__name__}: {error}); is this a Placement?"
+                f"({type(error).__name__}: {sessions.line(error)}); is this a Placement?"
             ) from error
 
 
