@@ -212,10 +212,12 @@ def test_a_name_may_be_as_long_as_names_can_be(server: Server) -> None:
 def test_what_is_no_file_is_written_to(server: Server) -> None:
     os.mkfifo("pipe")
     read: list[str] = []
-    reader = threading.Thread(target=lambda: read.append(pathlib.Path("pipe").read_text()))
+    reader = threading.Thread(
+        target=lambda: read.append(pathlib.Path("pipe").read_text()), daemon=True
+    )
     reader.start()
     assert cli.main([*IMPORT, "--output", "pipe", "--replace"]) == 0
-    reader.join()
+    reader.join(10)
     assert read == [WRITTEN]
     assert stat.S_ISFIFO(os.stat("pipe").st_mode)
 
@@ -275,7 +277,7 @@ def test_who_never_answers_is_not_waited_for(
     server: Server, tmp_path: Any, capsys: Any, monkeypatch: Any
 ) -> None:
     never = threading.Event()
-    server.answers = Changing(server.answers, never.wait)
+    server.answers = Changing(server.answers, lambda: never.wait(20))
     canned_services.describe(tmp_path / "config", server.url, connect_retries=0)
     monkeypatch.setattr(os_clouds, "_SECONDS", 0.2)
     assert cli.main(IMPORT) == 2
@@ -520,14 +522,16 @@ def test_who_interrupts_does_not_wait_for_answers(server: Server) -> None:
 
     def wait() -> None:
         asked.set()
-        never.wait()
+        never.wait(40)
 
     server.answers = Changing(server.answers, wait)
     with subprocess.Popen([*ALONE, *IMPORT], stderr=subprocess.PIPE, text=True) as command:
         assert asked.wait(30)
         command.send_signal(signal.SIGINT)
-        _, said = command.communicate(timeout=20)
-    never.set()
+        try:
+            _, said = command.communicate(timeout=20)
+        finally:
+            never.set()
     assert (command.returncode, said) == (130, "steelyard: interrupted: nothing is written\n")
     assert not os.listdir()
 

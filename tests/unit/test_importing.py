@@ -312,7 +312,7 @@ def test_what_is_no_text_is_refused() -> None:
         Hypervisor.of(RECORD | {"id": None})
 
 
-@pytest.mark.parametrize("ratio", [float("inf"), float("nan"), -1, 10**400, "2", None, 1.8e308])
+@pytest.mark.parametrize("ratio", [float("inf"), float("nan"), -1, 10**400, "2", None])
 def test_what_is_no_ratio_is_refused_with_the_resource_it_is_of(ratio: Any) -> None:
     answer = {"inventories": {"VCPU": {"total": 8, "allocation_ratio": ratio}}}
     with pytest.raises(ValueError, match=r"^VCPU: allocation_ratio: .* is no finite number"):
