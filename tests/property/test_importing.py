@@ -60,7 +60,8 @@ providers = st.builds(
 @st.composite
 def clouds(draw: st.DrawFn) -> Observed:
     uuids = st.uuids().map(str)
-    made = st.builds(Hypervisor, uuids, names, services, texts, by_kind, by_kind)
+    reasons = st.sampled_from(["", "down"]) | st.builds("disabled: {}".format, texts)
+    made = st.builds(Hypervisor, uuids, names, services, reasons, by_kind, by_kind)
     hypervisors = draw(st.lists(made, min_size=1, max_size=4, unique_by=lambda each: each.uuid))
     nodes = st.sampled_from([each.node for each in hypervisors])
     listed = draw(st.lists(flavors, max_size=3, unique_by=lambda each: each.name))

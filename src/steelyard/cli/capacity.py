@@ -6,7 +6,7 @@ from typing import Any
 from steelyard.cli import clouds
 from steelyard.cli.app import NO_VALID_HOST, Listing
 from steelyard.desk import capacity
-from steelyard.desk.importing import counted
+from steelyard.desk.wording import counted
 from steelyard.scheduler import FilterScheduler
 
 

@@ -11,7 +11,7 @@ from steelyard.cli import clouds
 from steelyard.cli.app import Listing
 from steelyard.desk.checks import Finding, check
 from steelyard.desk.checks.accepted import Accepted
-from steelyard.desk.importing import counted
+from steelyard.desk.wording import counted
 from steelyard.scheduler import cloud_file
 from steelyard.severity import Severity
 

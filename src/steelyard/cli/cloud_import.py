@@ -9,6 +9,7 @@ from steelyard.cli.app import INTERRUPTED, Action
 from steelyard.cli.clouds import USUAL_FILE
 from steelyard.cli.progress import watched
 from steelyard.desk import importing, looking
+from steelyard.desk.wording import counted
 from steelyard.scheduler import Cloud, saved_cloud
 
 
@@ -81,4 +82,4 @@ def _summary(cloud: Cloud) -> str:
         "server group": cloud.server_groups,
         "server": cloud.servers,
     }
-    return ", ".join(importing.counted(len(section), what) for what, section in sections.items())
+    return ", ".join(counted(len(section), what) for what, section in sections.items())

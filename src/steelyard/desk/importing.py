@@ -17,6 +17,7 @@ from steelyard.desk.observed import (
     SeenGroup,
     SeenServer,
 )
+from steelyard.desk.wording import counted
 from steelyard.filters.capacity import on_host
 from steelyard.groups import Policy, ServerGroup, parse_rules
 from steelyard.scheduler import Cloud, Flavor, Host
@@ -358,7 +359,3 @@ def _own_names(wanted: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def _sorted(named: Iterable[_NamedT]) -> dict[str, _NamedT]:
     return {each.name: each for each in sorted(named, key=lambda each: each.name)}
-
-
-def counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

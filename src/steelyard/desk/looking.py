@@ -11,7 +11,6 @@ from typing import Any, Protocol, TypeVar
 from steelyard import errors, sessions
 from steelyard.desk import observed
 from steelyard.desk.compute import Compute
-from steelyard.desk.importing import counted
 from steelyard.desk.observed import (
     Hypervisor,
     Observed,
@@ -21,6 +20,7 @@ from steelyard.desk.observed import (
     SeenGroup,
     SeenServer,
 )
+from steelyard.desk.wording import counted
 from steelyard.placement import Placement
 
 PLACEMENTS_MICROVERSION = "1.14"

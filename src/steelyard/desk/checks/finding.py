@@ -52,10 +52,3 @@ def of_aggregate(name: str, key: str | None = None) -> str:
 def of_flavor(name: str, key: str | None = None) -> str:
     """The place in a flavor: the whole of it, or one of its extra specs."""
     return f"flavor {name!r}" + ("" if key is None else f", extra spec {key!r}")
-
-
-def listed(names: list[str], most: int = 3) -> str:
-    """The names for people, the first few of many."""
-    more = len(names) - most
-    shown = ", ".join(map(repr, names[:most]))
-    return f"{shown} and {more} more" if more > 0 else shown

@@ -7,9 +7,10 @@ import itertools
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from steelyard import errors
-from steelyard.desk.checks.finding import Check, Finding, listed, of_flavor
+from steelyard.desk.checks.finding import Check, Finding, of_flavor
 from steelyard.desk.checks.subject import Subject
 from steelyard.desk.fitting import Fitting
+from steelyard.desk.wording import listed
 from steelyard.scheduler import HostState
 from steelyard.severity import Severity
 from steelyard.traits import CandidatesRequest

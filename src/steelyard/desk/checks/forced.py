@@ -5,8 +5,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from steelyard.desk.checks.finding import Check, Finding, listed
+from steelyard.desk.checks.finding import Check, Finding
 from steelyard.desk.checks.subject import Subject, literals
+from steelyard.desk.wording import listed
 from steelyard.expressions import ABSENT, Expression
 from steelyard.severity import Severity
 from steelyard.string_sets import Literal
