@@ -15,11 +15,9 @@ from steelyard.scheduler.cloud_file import uuid_of
 from steelyard.scheduler.recording import Recorder
 
 A, B = (f"10000000-0000-4000-8000-00000000000{n}" for n in (1, 2))
+HAS = {"vcpus": 8, "disk_gb": 100, "resources": {"CUSTOM_LICENCE": 8, "VGPU": 8}}
 CLOUD = {
-    "hosts": {
-        "a": {"vcpus": 8, "ram_mb": 8192, "disk_gb": 100, "uuid": A},
-        "b": {"vcpus": 8, "ram_mb": 4096, "disk_gb": 100, "uuid": B},
-    },
+    "hosts": {"a": {**HAS, "ram_mb": 8192, "uuid": A}, "b": {**HAS, "ram_mb": 4096, "uuid": B}},
     "flavors": {
         "small": {
             "vcpus": 1,
