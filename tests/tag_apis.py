@@ -42,10 +42,10 @@ def configuration(**values: Any) -> cfg.ConfigOpts:
 
 def service(url: str, backend: TagBackend | None = None, clashes: str = "") -> TagService:
     """A service with the two servers, on tables that are new."""
-    store = TagStore(url)
-    store.upgrade()
     if backend is None:
         backend = MemoryBackend()
+    store = TagStore(url)
+    store.upgrade_for(backend.identity())
     if isinstance(backend, MemoryBackend):
         backend.adopt({"vm-mine": (), "vm-theirs": ()})
     made = TagService(store, backend, DEFAULT_PREFIXES, Clashes.parse([clashes] if clashes else []))

@@ -40,7 +40,7 @@ def served(application: Any) -> Iterator[str]:
 def tag_service(directory: Any) -> TagService:
     """A service with a database of its own, and a backend in memory that waits to be polled."""
     store = TagStore(f"sqlite:///{directory}/tags.db")
-    store.upgrade()
+    store.upgrade_for(MemoryBackend().identity())
     return TagService(store, MemoryBackend())
 
 

@@ -435,7 +435,7 @@ def check_many_are_reconciled_with_few_statements(store: TagStore) -> None:
     servers = [f"s{number:03}" for number in range(250)]
     service, backend = made(store, *servers)
     everywhere = {f"{server}.example.org" for server in servers}
-    looking, writing = 4, 3
+    looking, writing = 5, 4  # with a look at the recorded backend each
     for names, most in [
         (["a", "b", "c"], looking + writing),
         ([], looking + writing),

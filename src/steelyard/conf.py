@@ -314,6 +314,9 @@ Where tags take effect.
 ``memory`` is for trying out: it forgets when the process ends. ``ganeti`` is a Ganeti cluster,
 described by the options that begin with ``ganeti_``. Any name that is registered in the entry point
 group ``steelyard.tag_backends`` can stand here.
+
+A database belongs to one backend. ``steelyard db upgrade --schema tags`` records the backend that
+is set here, and with another backend nothing can be written to the database afterwards.
 """,
     ),
     cfg.StrOpt(

@@ -117,6 +117,12 @@ class BackendRefused(ServiceError):
     """A backend of tags has said no: nothing has happened there, and nothing is kept here."""
 
 
+class WrongBackend(ServiceError):
+    """The database of tags belongs to another backend, or does not record which one."""
+
+    status = 500
+
+
 class OutcomeUnknown(ServiceError):
     """A backend of tags has not answered: whether it does what it was asked shows later."""
 

@@ -34,7 +34,7 @@ def broker() -> Iterator[Broker]:
 def service(tmp_path: Any) -> TagService:
     """With two instances, whose jobs are done when the backend is told so."""
     store = TagStore(f"sqlite:///{tmp_path}/tags.db")
-    store.upgrade()
+    store.upgrade_for(MemoryBackend().identity())
     return made(store, "s1", "s2")[0]
 
 

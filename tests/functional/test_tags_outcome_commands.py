@@ -17,6 +17,7 @@ from tag_brokers import until
 
 from steelyard import cli, errors
 from steelyard.tags import TagStore
+from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.broker import Broker
 
 SECRET = "hunter2"
@@ -26,7 +27,7 @@ BROKER = f"amqp://steelyard:{SECRET}@127.0.0.1:1/tags"
 @pytest.fixture
 def url(tmp_path: Any) -> str:
     made = f"sqlite:///{tmp_path}/tags.db"
-    TagStore(made).upgrade()
+    TagStore(made).upgrade_for(MemoryBackend().identity())
     return made
 
 

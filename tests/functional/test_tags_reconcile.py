@@ -15,6 +15,8 @@ import pytest
 import sqlalchemy as sa
 
 from steelyard.tags import TagStore, encode
+from steelyard.tags.backends.base import BackendIdentity
+from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.model import instances
 from steelyard.tags.states import Change, Instance, Kind, Mark, Operation, State, Status
 
@@ -41,7 +43,7 @@ def backend(tmp_path: pathlib.Path) -> pathlib.Path:
 @pytest.fixture
 def store(tmp_path: pathlib.Path) -> TagStore:
     made = TagStore(f"sqlite:///{tmp_path}/tags.db")
-    made.upgrade()
+    made.upgrade_for(BackendIdentity("files", "backend"))
     return made
 
 
@@ -201,5 +203,6 @@ def test_the_backend_in_memory_knows_nothing_else(
 ) -> None:
     from steelyard import cli
 
+    store.move_to_backend(MemoryBackend().identity())
     assert cli.main(["tags", "reconcile", "--url", f"sqlite:///{tmp_path}/tags.db"]) == 2
     assert "the backend memory has nothing but what the database has" in capsys.readouterr().err

@@ -23,6 +23,7 @@ import sqlalchemy as sa
 
 from steelyard import cli
 from steelyard.tags import TagStore
+from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.states import Instance
 
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guides" / "instance-tags.rst"
@@ -35,7 +36,7 @@ SERVE = ("tags", "serve")
 @pytest.fixture
 def url(tmp_path: Any) -> str:
     made = f"sqlite:///{tmp_path}/tags.db"
-    TagStore(made).upgrade()
+    TagStore(made).upgrade_for(MemoryBackend().identity())
     return made
 
 

@@ -83,7 +83,7 @@ class World:
 
     def __init__(self) -> None:
         self.store = TagStore("sqlite://")
-        self.store.upgrade()
+        self.store.upgrade_for(MemoryBackend().identity())
         self.backend = MemoryBackend()
         self.service = TagService(self.store, self.backend)
         self.asked: list[tuple[str, str]] = []

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from steelyard import errors
 from steelyard.tags import TagService, TagStore, decode, encode, model
-from steelyard.tags.backends.base import JobStatus, TagBackend
+from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.names import DEFAULT_PREFIXES, MOST, Clashes, Owner
 from steelyard.tags.plans import Action, Plan
@@ -163,6 +163,9 @@ class Backend(TagBackend):
         """Whether it does a job whenever it is asked how things are."""
         self._ended: dict[int, Outcome] = {}
         self._faults = faults
+
+    def identity(self) -> BackendIdentity:
+        return self.memory.identity()
 
     def create(self, instance: str, tags: Sequence[str]) -> int:
         return self._asked(Kind.CREATE, instance, tags)
@@ -324,8 +327,11 @@ class Tags(RuleBasedStateMachine):
         self.engine = engine
         self.faults = Faults()
         self.backend = Backend(self.faults)
-        self.store = Store(engine, self.faults)
-        self.service = Service(self.store, self.backend, clashes=CLASHES)
+        store = Store(engine, self.faults)
+        store.record_backend(self.backend.identity())
+        self.service = Service(store, self.backend, clashes=CLASHES)
+        assert isinstance(self.service.store, Store)
+        self.store = self.service.store
         self.store.watch = self.watched
         self.store.adopted = self.adopted
         self.service.note = self.noted

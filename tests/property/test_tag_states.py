@@ -231,7 +231,7 @@ def test_the_limit(active: int, pending: int, again: int, new: int) -> None:
     state = State({**there, **theirs})
     left = {name for name, status in state.of(USER).items() if status is Status.PENDADD}
     for decide, count in (
-        (states.adding, len(there) + new if new else 0),
+        (states.adding, len(there) + new if new else len(wanted)),
         (states.replacing, len(left.union(wanted))),
     ):
         if count > MOST:

@@ -26,6 +26,7 @@ from services.tag_checker import Tables
 
 from steelyard import errors
 from steelyard.tags import TagStore, messages
+from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.broker import Broker
 from steelyard.tags.states import Change, Instance, Key, Kind, Operation, Outcome, Status
 
@@ -311,7 +312,7 @@ def soak(
     """
     chance = random.Random(seed)
     store = TagStore(engine)
-    store.upgrade()
+    store.upgrade_for(MemoryBackend().identity())
     story = begin(store, outcomes // (OF_EACH + BY_HAND), chance)
     witness(engine)
     malformed = [f"malformed {number}".encode() for number in range(len(story.outcomes) // 100)]

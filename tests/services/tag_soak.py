@@ -18,6 +18,7 @@ from services.tag_checker import Tables
 from services.tag_writer import COUNTED, INSTANCES, Backends, Distant, Everybodys, Plan, outcome
 
 from steelyard.tags import TagService, TagStore
+from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.states import Instance
 
 WRITERS = {"postgresql": 16, "mysql": 16, "sqlite": 8}
@@ -70,7 +71,7 @@ HEADER = (
 def soak(engine: sa.Engine, writers: int, seconds: float, seed: int) -> Figures:
     """Lets them write, and judges what is there afterwards."""
     store = TagStore(engine)
-    store.upgrade()
+    store.upgrade_for(MemoryBackend().identity())
     for name in INSTANCES:
         store.register(Instance(name, name, "p", "u"))
     Backends.register("everybodys", _everybodys, exposed=ASKED)

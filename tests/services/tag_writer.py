@@ -15,7 +15,7 @@ from services.tag_checker import Backend, Job, Told, private
 
 from steelyard import errors
 from steelyard.tags import TagService, TagStore
-from steelyard.tags.backends.base import JobStatus, TagBackend
+from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.codec import decode
 from steelyard.tags.names import MOST
@@ -95,6 +95,9 @@ class Distant(TagBackend):
 
     def __init__(self, everybodys: Any) -> None:
         self._there = everybodys
+
+    def identity(self) -> BackendIdentity:
+        return MemoryBackend().identity()
 
     def create(self, instance: str, tags: Sequence[str]) -> int:
         raise NotImplementedError

@@ -18,10 +18,18 @@ import tag_brokers
 from hypothesis import strategies as st
 from services import brokers, databases, ganeti_cluster, outcome_soak
 from services.ganeti_cluster import Cluster
+from tag_databases import RECORDING, WRITING, dump
 
-from steelyard.errors import BackendRefused, InvalidTag, NotFound, OutcomeUnknown
+from steelyard import cli
+from steelyard.errors import (
+    BackendRefused,
+    InvalidTag,
+    NotFound,
+    OutcomeUnknown,
+    WrongBackend,
+)
 from steelyard.tags import TagService, TagStore, decode, encode
-from steelyard.tags.backends.base import JobStatus, TagBackend
+from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
 from steelyard.tags.backends.ganeti import GanetiBackend
 from steelyard.tags.names import MOST, check_name
 from steelyard.tags.plans import Action
@@ -81,7 +89,7 @@ def service(backend: GanetiBackend, tmp_path: pathlib.Path) -> TagService:
 def made(backend: TagBackend, directory: pathlib.Path) -> TagService:
     """A service that knows both instances, with a new database."""
     store = TagStore(f"sqlite:///{directory}/tags.db")
-    store.upgrade()
+    store.upgrade_for(backend.identity())
     service = TagService(store, backend)
     service.register(Instance("s1", INST1, "p", "u"))
     service.register(Instance("s2", INST2, "p", "u"))
@@ -432,7 +440,7 @@ def test_the_commands_close_the_loop(
 ) -> None:
     """From Ganeti through the watch, the broker and the dispatcher into the tables."""
     store = TagStore(engine)
-    store.upgrade()
+    store.upgrade_for(cluster.backend().identity())
     service = TagService(store, cluster.backend())
     service.register(Instance("s1", INST1, "p", "u"))
     with contextlib.ExitStack() as stack:
@@ -545,3 +553,78 @@ def test_a_cluster_that_must_be_there_and_is_not_fails_the_test(
     monkeypatch.setenv(databases.REQUIRE, "1")
     with pytest.raises(pytest.fail.Exception, match="STEELYARD_REQUIRE_SERVICES is set"):
         ganeti_cluster.needed().__enter__()
+
+
+def test_upgrade_records_the_name_of_the_cluster(
+    cluster: Cluster, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = configuration(cluster, tmp_path)
+    argv = ["--config-file", str(file), "db", "upgrade", "--schema", "tags"]
+    assert cli.main(argv) == 0
+    name = cluster.inside("gnt-cluster", "info").splitlines()[0].removeprefix("Cluster name: ")
+    ours = BackendIdentity("ganeti", name)
+    assert f"the database belongs to backend {ours}" in capsys.readouterr().out
+    assert TagStore(f"sqlite:///{tmp_path}/tags.db").backend() == ours
+    assert cli.main(argv) == 0
+
+
+def test_database_of_another_cluster_is_not_written(
+    backend: GanetiBackend, tmp_path: pathlib.Path
+) -> None:
+    """Both are driven by ganeti: the names of the clusters differ."""
+    url = f"sqlite:///{tmp_path}/tags.db"
+    store = TagStore(url)
+    store.upgrade_for(BackendIdentity("ganeti", "other.gnt.test"))
+    store.register(Instance("s1", INST1, "p", "u"))
+    service, before = TagService(store, backend), dump(url)
+    first_free = service.backend.horizon()
+    with pytest.raises(WrongBackend, match=r"'other\.gnt\.test', and backend ganeti 'cluster\.gnt"):
+        service.add(CALLER, "s1", "a")
+    assert dump(url) == before
+    assert service.backend.horizon() == first_free
+    assert there(service.backend) == set()
+
+
+def test_commands_without_configuration_change_nothing_beside_a_running_service(
+    cluster: Cluster, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ganeti has jobs to do for two instances, one of which it is creating."""
+    file, url = configuration(cluster, tmp_path), f"sqlite:///{tmp_path}/tags.db"
+    assert cli.main(["--config-file", str(file), "db", "upgrade", "--schema", "tags"]) == 0
+    service = TagService(TagStore(url), cluster.backend(ganeti_instance=CREATION))
+    service.register(Instance("s1", INST1, "p", "u"))
+    service.replace(CALLER, "s1", ["smtp", "old"])
+    settle(service)
+    with contextlib.ExitStack() as stack:
+        watch = stack.enter_context(outcome_soak.started(file, "watch"))
+        stack.callback(watch.terminate)
+        with filtered(cluster, "PAUSE"):
+            service.add(CALLER, "s1", "new")
+            service.delete(CALLER, "s1", "old")
+            service.create(Caller("q", "v"), NEW, ["first"], "s2")
+            before, jobs, tags = dump(url), last_job(cluster), there(service.backend)
+            capsys.readouterr()
+            for command in [*WRITING.values(), *RECORDING.values()]:
+                assert cli.main(["tags", *command, "--url", url]) == 2, command
+                said = capsys.readouterr().err
+                assert "ganeti 'cluster.gnt.test'" in said, command
+                assert "memory 'in-process'" in said, command
+            assert cli.main(["tags", "selftest", "s1", "--url", url]) == 1
+            alone = tmp_path / "alone.conf"
+            alone.write_text(f"[steelyard_tags]\nconnection = {url}\n")
+            assert cli.main(["--config-file", str(alone), "tags", "watch"]) == 2
+            assert dump(url) == before
+            assert last_job(cluster) == jobs
+            assert there(service.backend) == tags
+        wait(lambda: not service.store.pending())
+        assert service.tags(CALLER, "s1") == {"smtp": ACTIVE, "new": ACTIVE}
+        assert service.tags(Caller("q", "v"), "s2") == {"first": ACTIVE}
+
+
+def configuration(cluster: Cluster, directory: pathlib.Path) -> pathlib.Path:
+    """Write the options of a service of the cluster, with a database in the directory."""
+    file = directory / "tags.conf"
+    lines = ["[steelyard_tags]", f"connection = sqlite:///{directory}/tags.db", *cluster.lines()]
+    file.write_text("\n".join([*lines, "poll_interval = 0.2", ""]))
+    file.chmod(0o600)
+    return file

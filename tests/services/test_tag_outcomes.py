@@ -25,6 +25,7 @@ from tag_brokers import until
 
 from steelyard import errors
 from steelyard.tags import TagService, TagStore, messages
+from steelyard.tags.backends.base import BackendIdentity
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.broker import Broker
 from steelyard.tags.dispatcher import Dispatcher
@@ -47,7 +48,7 @@ def engine() -> Iterator[sa.Engine]:
 @pytest.fixture
 def store(engine: sa.Engine) -> TagStore:
     store = TagStore(engine)
-    store.upgrade()
+    store.upgrade_for(MemoryBackend().identity())
     return store
 
 
@@ -175,7 +176,7 @@ def test_what_the_database_cannot_keep_stops_nothing(broker: Broker) -> None:
     latin = "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
     with databases.own_database(databases.needed("postgresql"), latin) as engine:
         store = TagStore(engine)
-        store.upgrade()
+        store.upgrade_for(MemoryBackend().identity())
         store.register(Instance("vm", "vm", "p", "u"))
         odd = Outcome(9, "vm", Kind.ADD, frozenset([(PREFIX, "日本")]), succeeded=True)
         send(broker, [odd, *told(3)])
@@ -322,7 +323,7 @@ def test_dead_letters_are_sent_again_as_the_guide_says(
 
 BACKEND = '''
 import json
-from steelyard.tags.backends.base import JobStatus, TagBackend
+from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
 
 class Written(TagBackend):
     """What it has and has done is in a file."""
@@ -331,6 +332,8 @@ class Written(TagBackend):
     def _read(self):
         with open(FILE) as file:
             return json.load(file)
+    def identity(self):
+        return BackendIdentity("written", "file")
     def create(self, instance, tags): raise NotImplementedError
     def add(self, instance, tags): raise NotImplementedError
     def delete(self, instance, tags): raise NotImplementedError
@@ -367,6 +370,7 @@ def test_the_loop_is_closed(
         for job in range(1, 5)
     )
     pending = {key: Status.PENDADD for each in begun for key in each.keys}
+    store.move_to_backend(BackendIdentity("written", "file"))
     store.register(Instance("s1", "vm", "p", "u"), Change(pending, begun=begun))
     said = {
         "jobs": {1: "succeeded", 2: "failed", 3: "running"},

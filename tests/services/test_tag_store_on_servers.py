@@ -14,6 +14,7 @@ from tag_stores import ACTIVE, CALLER, USER, made, put
 
 from steelyard.errors import BadRequest, Conflict, ServiceError
 from steelyard.tags import TagStore, states
+from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.names import MOST
 from steelyard.tags.states import Change, Instance, Mark, Rules
 
@@ -29,7 +30,7 @@ def engine(request: Any) -> Iterator[sa.Engine]:
 @pytest.fixture
 def store(engine: sa.Engine) -> TagStore:
     store = TagStore(engine)
-    store.upgrade()
+    store.upgrade_for(MemoryBackend().identity())
     return store
 
 

@@ -65,6 +65,7 @@ EXTRAS = {
     "tags.migrations": {"alembic", "sqlalchemy"},
     "tags.model": {"sqlalchemy"},
     "tags.schemas": {"jsonschema"},
+    "tags.ownership": {"sqlalchemy"},
     "tags.store": {"sqlalchemy"},
 }
 RUNTIME = {"oslo_config", "oslo_log", "stevedore", "steelyard"}

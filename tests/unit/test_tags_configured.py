@@ -59,7 +59,7 @@ def configure(tmp_path: pathlib.Path) -> Configure:
 def url(tmp_path: pathlib.Path) -> str:
     """A database that is there."""
     url = f"sqlite:///{tmp_path}/tags.db"
-    TagStore(url).upgrade()
+    TagStore(url).upgrade_for(MemoryBackend().identity())
     return url
 
 

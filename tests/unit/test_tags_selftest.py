@@ -23,7 +23,7 @@ USER = Caller("p", "u")
 @pytest.fixture
 def service(tmp_path: Any) -> TagService:
     store = TagStore(f"sqlite:///{tmp_path}/tags.db")
-    store.upgrade()
+    store.upgrade_for(MemoryBackend().identity())
     backend = MemoryBackend()
     made = TagService(store, backend)
     made.register(Instance(SERVER, "i-1", "p", "u"))

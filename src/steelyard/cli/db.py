@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from steelyard.stores import Store
     from steelyard.tags import TagStore
 
-_load = extras.lazily("steelyard.tags", {"store": ("configured", "sql")})
+_load = extras.lazily(
+    "steelyard.tags", {"store": ("configured", "sql"), "upgrade": ("configured", "sql")}
+)
 
 _CONSUMERS, _TAGS = "consumers", "tags"
 
@@ -35,13 +37,16 @@ class _AtUrl(Action):
         return parser
 
     def store(self, parsed_args: argparse.Namespace) -> "Store":
-        url = None if parsed_args.url is None else self.url(parsed_args)
         if parsed_args.schema == _TAGS:
-            configured: TagStore = _load("store")(self.configuration(), url)
-            return configured
-        if url is None:
+            return self.tag_store(parsed_args)
+        if parsed_args.url is None:
             raise errors.BadRequest("the database of consumers is missing: name it with --url")
-        return consumers.ConsumerStore(url)
+        return consumers.ConsumerStore(self.url(parsed_args))
+
+    def tag_store(self, parsed_args: argparse.Namespace) -> "TagStore":
+        url = None if parsed_args.url is None else self.url(parsed_args)
+        store: TagStore = _load("store")(self.configuration(), url)
+        return store
 
     def url(self, parsed_args: argparse.Namespace) -> str:
         return existing(parsed_args.url)
@@ -52,12 +57,34 @@ class DbUpgrade(_AtUrl, Action):
 
     A database that a Placement lives in is refused for consumers. What has been done is kept when a
     later step fails; the command can be repeated.
+
+    For tags, record the backend that the configuration names: the database belongs to it from then
+    on. A database that belongs to another backend is left as it is.
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        store = self.store(parsed_args)
+        if parsed_args.schema == _TAGS:
+            self._upgrade_tags(parsed_args)
+        else:
+            store = self.store(parsed_args)
+            before = store.current()
+            store.upgrade()
+            self._report(before, store)
+
+    def _upgrade_tags(self, parsed_args: argparse.Namespace) -> None:
+        store = self.tag_store(parsed_args)
         before = store.current()
-        store.upgrade()
+        _load("upgrade")(store, self.configuration())
+        self._report(before, store)
+        owner = store.backend()
+        self.app.stdout.write(
+            "no backend is recorded; run 'steelyard tags backend set DRIVER' before the first "
+            "change\n"
+            if owner is None
+            else f"the database belongs to backend {owner}\n"
+        )
+
+    def _report(self, before: str | None, store: "Store") -> None:
         self.app.stdout.write(f"{before or 'nothing'} -> {store.current()}\n")
 
     def url(self, parsed_args: argparse.Namespace) -> str:

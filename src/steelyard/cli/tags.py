@@ -18,7 +18,10 @@ from steelyard.tags.selftest import PREFIX, Result, SelfTest, Step, Tags
 from steelyard.tags.states import Instance, Status
 
 if TYPE_CHECKING:
+    from oslo_config import cfg
+
     from steelyard.tags.service import TagService
+    from steelyard.tags.store import TagStore
 
 _load = extras.lazily(
     "steelyard.tags",
@@ -27,6 +30,7 @@ _load = extras.lazily(
         "SERVICE_TYPE": ("client", "api"),
         "TagsClient": ("client", "api"),
         "service": ("configured", "sql"),
+        "store": ("configured", "sql"),
     },
 )
 
@@ -83,14 +87,22 @@ class _UsingDatabase(Action):
 
     def service(self, parsed_args: argparse.Namespace) -> "TagService":
         """The service over the database at the URL, or the one that is configured."""
+        service: TagService = _load("service")(*self._database(parsed_args))
+        return service
+
+    def store(self, parsed_args: argparse.Namespace) -> "TagStore":
+        """Return the store alone, in the same database."""
+        store: TagStore = _load("store")(*self._database(parsed_args))
+        return store
+
+    def _database(self, parsed_args: argparse.Namespace) -> "tuple[cfg.ConfigOpts, str | None]":
         conf, url = self.configuration(), parsed_args.url
         if url is None and options.register_tags(conf).connection is None:
             raise errors.BadRequest(
                 f"no service of tags is named: name its database with --url, or a --config-file "
                 f"with connection in [{options.TAGS_GROUP}]{self.otherwise}"
             )
-        service: TagService = _load("service")(conf, None if url is None else existing(url))
-        return service
+        return conf, None if url is None else existing(url)
 
     otherwise = ""
     """What else can be named."""

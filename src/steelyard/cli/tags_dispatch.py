@@ -42,6 +42,7 @@ class TagsDispatch(Action):
         broker = _load("Broker")(url, group.queue)
         require_tables(_load("store")(conf))
         service = _load("service")(conf)
+        service.check_backend()
         dispatcher = _load("Dispatcher")(
             broker, service.settle, service.prefixes, prefetch=group.prefetch
         )

@@ -70,6 +70,7 @@ class TagsServe(Action):
         require_tables(_load("store")(conf, url))
         told = _trust_this_machine(conf, parsed_args.host)
         service = _load("service")(conf, url)
+        service.check_backend()
         application = _load("make_application")(service, conf)
         watch = _load("Watch")(service, group.marks_kept)
         with (

@@ -39,6 +39,7 @@ class TagsWatch(Action):
         broker = None if url is None else _load("Broker")(url, group.queue)
         require_tables(_load("store")(conf))
         service = _load("service")(conf)
+        service.check_backend()
         if isinstance(service.backend, MemoryBackend):
             raise errors.BadRequest(
                 f"the backend 'memory' is within the process that has it, and steelyard tags serve "

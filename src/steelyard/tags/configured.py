@@ -33,13 +33,42 @@ def service(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagSe
     with _naming("incompatible"):
         clashes = Clashes.parse(group.incompatible)
     tables = store(conf, url)
+    made = backend(conf)
+    # Only its own database: the instances of another one are not there for it.
+    if isinstance(made, MemoryBackend) and tables.backend() == made.identity():
+        _adopt(made, tables)
+    return TagService(tables, made, prefixes, clashes, group.give_up_after)
+
+
+def backend(conf: cfg.ConfigOpts | None = None) -> TagBackend:
+    """Return the configured backend."""
+    group = options.register_tags(conf)
     if group.ganeti_password is not None:
         _check_files_with(conf, ["ganeti_password"])
     name = group.backend
-    backend: TagBackend = plugins.load(plugins.TAG_BACKENDS, [name], conf)[name]
-    if isinstance(backend, MemoryBackend):
-        _adopt(backend, tables)
-    return TagService(tables, backend, prefixes, clashes, group.give_up_after)
+    made: TagBackend = plugins.load(plugins.TAG_BACKENDS, [name], conf)[name]
+    return made
+
+
+def names_backend(conf: cfg.ConfigOpts | None = None) -> bool:
+    """Return whether the configuration itself sets ``backend``, rather than its default."""
+    options.register_tags(conf)
+    found = (cfg.CONF if conf is None else conf).get_location("backend", options.TAGS_GROUP)
+    return found is not None and found.location not in (
+        cfg.Locations.opt_default,
+        cfg.Locations.set_default,
+    )
+
+
+def upgrade(tables: TagStore, conf: cfg.ConfigOpts | None = None) -> None:
+    """Upgrade the tables, and record the backend if the configuration names one.
+
+    Nothing is changed if another backend is recorded, or if the backend cannot be asked.
+    """
+    if names_backend(conf):
+        tables.upgrade_for(backend(conf).identity())
+    else:
+        tables.upgrade()
 
 
 def store(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagStore:

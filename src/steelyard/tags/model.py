@@ -50,6 +50,15 @@ instances = sa.Table(
     sa.UniqueConstraint("name", name="uniq_tag_instances0name"),
 )
 
+# One row at most: the backend that everything in the other tables is about.
+backend = sa.Table(
+    "tag_backend",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("driver", Text(64), nullable=False),
+    sa.Column("name", Text(255), nullable=False),
+)
+
 tags = sa.Table(
     "instance_tags",
     metadata,

@@ -59,6 +59,7 @@ class Reconciliation:
 
     def _plans(self, snapshots: Sequence[Snapshot]) -> list[Plan]:
         """In this order: first what is known here, then which jobs are over, then what is there."""
+        self.store.check_backend()
         under_way = [each for snapshot in snapshots for each in snapshot.state.operations]
         horizon = self.backend.horizon()
         statuses = progress(self.backend, under_way, self.give_up_after)

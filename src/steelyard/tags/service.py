@@ -14,7 +14,7 @@ from oslo_log import log as logging
 
 from steelyard import errors
 from steelyard.tags import states
-from steelyard.tags.backends.base import JobStatus, TagBackend
+from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
 from steelyard.tags.codec import encode
 from steelyard.tags.names import (
     DEFAULT_PREFIXES,
@@ -82,11 +82,34 @@ class TagService:
                 "the store works inside a transaction of the caller's: what the backend is asked "
                 "for is written down before, for good; give the store a URL or an engine"
             )
-        self.store = store
         self.backend = backend
+        self.store = store.written_for(lambda: self._identity)
         self.prefixes = prefixes
         self._clashes = clashes
         self._give_up_after = give_up_after
+
+    @functools.cached_property
+    def _identity(self) -> BackendIdentity:
+        try:
+            return self.backend.identity()
+        except errors.SteelyardError:
+            raise
+        except Exception as error:  # a third-party backend can raise anything
+            raise errors.BackendRefused(
+                f"cannot ask the backend for its name: {type(error).__name__}: {error}"
+            ) from error
+
+    def check_backend(self) -> None:
+        """Raise WrongBackend if the database belongs to another backend, or records none.
+
+        A backend that cannot be asked for its name raises nothing here: each change asks again.
+        """
+        try:
+            self.store.check_backend()
+        except errors.WrongBackend:
+            raise
+        except errors.ServiceError as error:
+            LOG.warning("Cannot check yet which backend the database belongs to: %s", error)
 
     def create(
         self, asking: Caller, name: str, tags: Iterable[str] = (), server: str | None = None
@@ -260,6 +283,10 @@ class TagService:
 
     def _over(self, pending: Iterable[tuple[Instance, Operation]]) -> Over:
         under_way = list(pending)
+        if not under_way:
+            return Over((), frozenset())
+        # Another backend would know nothing of these jobs, or mistake them for its own.
+        self.store.check_backend()
         found = progress(self.backend, [each for _, each in under_way], self._give_up_after)
         return Over(
             tuple(

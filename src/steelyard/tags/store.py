@@ -1,17 +1,19 @@
 """Instances and their tags, in a database of one's own."""
 
 import collections
+import copy
 import dataclasses
 import functools
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
 
 from steelyard import errors
 from steelyard.stores import Store
-from steelyard.tags import model
+from steelyard.tags import model, ownership
+from steelyard.tags.backends.base import BackendIdentity
 from steelyard.tags.model import instances, marks, operations, tags
 from steelyard.tags.states import Change, Instance, Key, Kind, Mark, Operation, State, Status
 
@@ -46,11 +48,79 @@ class TagStore(Store):
 
     ``where`` is a URL, an engine, or a connection whose transaction it is to work inside. Changes
     of one instance are done one after the other, by a lock on its row.
+
+    The store of a service changes nothing in a database that belongs to another backend than the
+    service's. A store that is used by itself knows no backend, and does not check that.
     """
 
     metadata = model.metadata
     version_table = "steelyard_tags_version"
     migrations = "steelyard.tags:migrations"
+    _writer: Callable[[], BackendIdentity] | None = None
+
+    def written_for(self, writer: Callable[[], BackendIdentity]) -> Self:
+        """Return this store for a writer whose backend has the identity that is returned.
+
+        It raises WrongBackend instead of a change unless that backend is the recorded one.
+        """
+        store = copy.copy(self)
+        store._writer = writer
+        return store
+
+    def in_a_transaction(self, work: Callable[[sa.Connection], AnswerT]) -> AnswerT:
+        if self._writer is None:
+            return super().in_a_transaction(work)
+        writer = self._writer()  # asks the backend, so it comes before the transaction
+
+        def checked(connection: sa.Connection) -> AnswerT:
+            ownership.check(connection, writer)
+            return work(connection)
+
+        return super().in_a_transaction(checked)
+
+    def upgrade_for(self, identity: BackendIdentity) -> None:
+        """Upgrade the tables and record the backend; change nothing if another one is recorded."""
+        self.upgrade("head", functools.partial(ownership.check_free_for, identity=identity))
+        self.record_backend(identity)
+
+    def check_backend(self) -> None:
+        """Raise WrongBackend unless the writer's backend is the recorded one."""
+        if self._writer is not None:
+            self.reading(functools.partial(ownership.check, writer=self._writer()))
+
+    def backend(self) -> BackendIdentity | None:
+        """Return the backend that the database belongs to, or None if none is recorded."""
+        return self.reading(ownership.recorded)
+
+    def record_backend(self, identity: BackendIdentity) -> None:
+        """Record the backend that the database belongs to.
+
+        Raises WrongBackend if another one is recorded.
+        """
+        super().in_a_transaction(functools.partial(ownership.record, identity=identity))
+
+    def rename_backend(self, identity: BackendIdentity) -> None:
+        """Record the new name of the recorded backend, whose jobs keep their numbers."""
+
+        def work(connection: sa.Connection) -> None:
+            ownership.check_renamed(connection, identity)
+            ownership.replace(connection, identity)
+
+        super().in_a_transaction(work)
+
+    def move_to_backend(self, identity: BackendIdentity, *, drop_unfinished: bool = False) -> None:
+        """Record another backend that has the instances now, and forget the former one's jobs.
+
+        Raises Conflict while operations are unfinished, unless they are to be dropped.
+        """
+
+        def work(connection: sa.Connection) -> None:
+            if not drop_unfinished:
+                ownership.check_nothing_unfinished(connection, identity)
+            ownership.replace(connection, identity)
+            _forget_jobs(connection)
+
+        super().in_a_transaction(work)
 
     def register(self, instance: Instance, change: Change | None = None) -> None:
         """Keeps an instance that is not known yet, with what its creation begins."""
@@ -217,16 +287,7 @@ class TagStore(Store):
         What was under way is left to reconcile. So is whether an instance has been created: nobody
         may keep one that never was.
         """
-
-        def work(connection: sa.Connection) -> None:
-            changed = sa.update(instances)
-            connection.execute(changed.values(horizon=0, generation=instances.c.generation + 1))
-            creation = operations.c.kind == Kind.CREATE.value
-            connection.execute(sa.delete(operations).where(~creation))
-            connection.execute(sa.update(operations).where(creation).values(job=None, begun=0.0))
-            connection.execute(sa.delete(marks))
-
-        self.in_a_transaction(work)
+        self.in_a_transaction(_forget_jobs)
 
     def pending(self) -> list[tuple[Instance, Operation]]:
         """What is under way, oldest first, and where."""
@@ -430,6 +491,15 @@ def _write_operations(connection: sa.Connection, changes: Sequence[tuple[int, Ch
     begun = [_row(number, each) for number, change in changes for each in change.begun]
     if begun:
         connection.execute(sa.insert(operations), begun)
+
+
+def _forget_jobs(connection: sa.Connection) -> None:
+    changed = sa.update(instances)
+    connection.execute(changed.values(horizon=0, generation=instances.c.generation + 1))
+    creation = operations.c.kind == Kind.CREATE.value
+    connection.execute(sa.delete(operations).where(~creation))
+    connection.execute(sa.update(operations).where(creation).values(job=None, begun=0.0))
+    connection.execute(sa.delete(marks))
 
 
 def _forget(connection: sa.Connection, numbers: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from steelyard import errors
 from steelyard.attributes import read
 from steelyard.filters.base import Filter
-from steelyard.tags.backends.base import JobStatus, TagBackend
+from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
 from steelyard.verdict import PASSED, Verdict
 from steelyard.weighers.base import Weigher
 
@@ -48,6 +48,9 @@ class FileTags(TagBackend):
     def __init__(self, conf: object = None) -> None:
         self._directory = pathlib.Path(os.environ["WEEKEND_TAGS"])
         self._pause = float(os.environ.get("WEEKEND_PAUSE", "0"))
+
+    def identity(self) -> BackendIdentity:
+        return BackendIdentity("files", self._directory.name)
 
     def create(self, instance: str, tags: Sequence[str]) -> int:
         self._path(instance).touch()

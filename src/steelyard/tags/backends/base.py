@@ -1,8 +1,20 @@
 """What a backend of tags does. Others are found in the entry point group steelyard.tag_backends."""
 
 import abc
+import dataclasses
 import enum
 from collections.abc import Iterable, Mapping, Sequence
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BackendIdentity:
+    """A backend as a database records it: its driver, and the name that it gives itself."""
+
+    driver: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.driver} {self.name!r}"
 
 
 class JobStatus(enum.StrEnum):
@@ -26,6 +38,14 @@ class TagBackend(abc.ABC):
     It is made with the configuration, reads its options once, and opens nothing: workers are
     forked after that.
     """
+
+    @abc.abstractmethod
+    def identity(self) -> BackendIdentity:
+        """Return the driver's name and the backend's own name, for example a cluster's.
+
+        A database belongs to the backend with the identity that it records. Writers with another
+        backend are refused, so the name must not change between two processes.
+        """
 
     @abc.abstractmethod
     def create(self, instance: str, tags: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ from oslo_config import cfg
 
 from steelyard import conf as options
 from steelyard import errors
-from steelyard.tags.backends.base import JobStatus, TagBackend
+from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
 from steelyard.tags.backends.rapi import Rapi, connections
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,253}[a-z0-9])?")
@@ -56,6 +56,9 @@ class GanetiBackend(TagBackend):
             ),
         )
         self._instance: Mapping[str, Any] | None = group.ganeti_instance
+
+    def identity(self) -> BackendIdentity:
+        return BackendIdentity("ganeti", self._rapi.cluster_name())
 
     def create(self, instance: str, tags: Sequence[str]) -> int:
         _check(instance, tags)

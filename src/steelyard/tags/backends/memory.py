@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from oslo_config import cfg
 
 from steelyard import errors
-from steelyard.tags.backends.base import JobStatus, TagBackend
+from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
 
 _VALID = re.compile(r"[A-Za-z0-9_.+*/:@-]{1,128}")
 _MOST = 4096
@@ -35,6 +35,9 @@ class MemoryBackend(TagBackend):
         self._waiting: dict[int, Work] = {}
         self._over: dict[int, JobStatus] = {}
         self._tags: dict[str, set[str]] = {}
+
+    def identity(self) -> BackendIdentity:
+        return BackendIdentity("memory", "in-process")
 
     def create(self, instance: str, tags: Sequence[str]) -> int:
         with self._lock:

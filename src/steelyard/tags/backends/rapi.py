@@ -40,6 +40,14 @@ class Rapi:
         self._pool = pool
         self._failures = _urllib3().exceptions.HTTPError
 
+    def cluster_name(self) -> str:
+        """Return the name of the cluster."""
+        found = self._ask("GET", "/2/info", None)
+        name = found.get("name") if isinstance(found, dict) else None
+        if not isinstance(name, str) or not name:
+            raise self._stranger(f"to a question about the cluster with {found!r:.200}")
+        return name
+
     def rows(self, resource: str, fields: Sequence[str], qfilter: Any = None) -> list[list[Any]]:
         """The values of the fields, of each item of which the filter is true."""
         found = self._ask("PUT", f"/2/query/{resource}", {"fields": fields, "qfilter": qfilter})
