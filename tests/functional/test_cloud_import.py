@@ -515,12 +515,6 @@ def test_a_broken_clouds_yaml(tmp_path: Any, monkeypatch: Any, capsys: Any, cont
     assert line.startswith("steelyard: --os-cloud here: ")
 
 
-def test_a_missing_extra_is_named(server: Server, monkeypatch: Any, capsys: Any) -> None:
-    monkeypatch.setitem(sys.modules, "openstack", None)
-    assert cli.main(IMPORT) == 2
-    assert "pip install 'steelyard[placement]'" in capsys.readouterr().err
-
-
 ALONE = [sys.executable, "-c", "import sys; from steelyard import cli; sys.exit(cli.main())"]
 
 

@@ -3,16 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-# The stores need extras, which the other commands do without: named where used.
 from steelyard import consumers, errors, extras
 from steelyard.cli.app import Action, Listing
 from steelyard.cli.consumers import URL, existing
 
 if TYPE_CHECKING:
     from steelyard.stores import Store
-    from steelyard.tags import TagStore
-
-_load = extras.lazily("steelyard.tags", {"store": ("configured", "sql")})
 
 _CONSUMERS, _TAGS = "consumers", "tags"
 
@@ -37,8 +33,9 @@ class _AtUrl(Action):
     def store(self, parsed_args: argparse.Namespace) -> "Store":
         url = None if parsed_args.url is None else self.url(parsed_args)
         if parsed_args.schema == _TAGS:
-            configured: TagStore = _load("store")(self.configuration(), url)
-            return configured
+            with extras.required("sql", "the tag store"):
+                from steelyard.tags import configured  # noqa: PLC0415  (an extra)
+            return configured.store(self.configuration(), url)
         if url is None:
             raise errors.BadRequest("the database of consumers is missing: name it with --url")
         return consumers.ConsumerStore(url)
