@@ -1,5 +1,6 @@
 import logging
-from collections.abc import Iterator
+import pathlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import hypothesis
@@ -22,6 +23,20 @@ def the_log() -> Iterator[None]:
     for handler in list(root.handlers):
         if handler not in before and type(handler) is logging.StreamHandler:
             root.removeHandler(handler)
+
+
+@pytest.fixture
+def requirements(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that replaces the requirements in steelyard's installed metadata."""
+
+    def declare(*lines: str) -> None:
+        metadata = tmp_path / "installed" / "steelyard-0.dist-info" / "METADATA"
+        metadata.parent.mkdir(parents=True)
+        declared = "".join(f"Requires-Dist: {line}\n" for line in lines)
+        metadata.write_text(f"Metadata-Version: 2.1\nName: steelyard\nVersion: 0\n{declared}")
+        monkeypatch.syspath_prepend(tmp_path / "installed")
+
+    return declare
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from steelyard import errors
+from steelyard import errors, extras
 
 PATIENCE = 10
 """How many seconds SQLite waits for others, unless its URL has a ``?timeout=``."""
@@ -108,7 +108,7 @@ def _at(url: str | sa.URL) -> sa.Engine:
     try:
         engine = sa.create_engine(parsed, **options)
     except ImportError as error:
-        raise _missing(parsed, error) from error
+        raise _without_driver(parsed, error) from error
     except (TypeError, ValueError, sa.exc.ArgumentError) as error:
         raise _unwanted(error) from error
     sa.event.listen(engine, "do_connect", _connect)
@@ -163,12 +163,17 @@ def _for_sqlite(url: sa.URL) -> dict[str, Any]:
     }
 
 
-def _missing(url: sa.URL, error: ImportError) -> errors.MissingExtra:
+def _without_driver(url: sa.URL, error: ImportError) -> errors.MissingExtra:
+    """Return the error for a driver that cannot be imported."""
     ours, extra = _KINDS[url.get_backend_name()]
-    advice = "" if url.drivername == ours else f"; write {ours}://"
-    install = f": python3 -m pip install 'steelyard[{extra}]'" if extra else ""
-    if isinstance(error, ModuleNotFoundError):
-        return errors.MissingExtra(f"the driver {error.name} is missing{advice}{install}")
+    steps = [] if url.drivername == ours else [f"write {ours}://"]
+    if command := extras.install_command(extra):
+        steps.append(f"run {command}")
+    if steps and isinstance(error, ModuleNotFoundError):
+        return errors.MissingExtra(
+            f"a database at {url.drivername}:// needs {error.name!r}: the driver is not installed; "
+            f"{' and '.join(steps)}"
+        )
     said = " ".join(str(error).split())
     return errors.MissingExtra(f"the driver of {url.drivername}:// cannot be loaded: {said:.300}")
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from steelyard import errors
+from steelyard import errors, extras
 
 ERRORS = {
     400: errors.BadRequest,
@@ -68,10 +68,6 @@ def line(said: Any) -> str:
 
 
 def _keystoneauth(name: str, extra: str) -> tuple[Any, Any]:
-    try:
+    with extras.required(extra, f"a request to {name}"):
         from keystoneauth1 import adapter, exceptions  # noqa: PLC0415  (an extra)
-    except ModuleNotFoundError:
-        raise errors.MissingExtra(
-            f"asking {name} needs keystoneauth1: python3 -m pip install 'steelyard[{extra}]'"
-        ) from None
     return adapter, exceptions

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import signal
 import stat
 import subprocess
@@ -500,8 +501,9 @@ def test_a_cloud_that_is_not_reached(tmp_path: Any, monkeypatch: Any, capsys: An
     monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(path))
     assert cli.main([*IMPORT, "--output", "-"]) == 2
     first, second, line = capsys.readouterr().err.splitlines()
-    assert first.endswith("Retrying in 0.5s. 2 retries left")
-    assert second.endswith("Retrying in 1.0s. 1 retries left")
+    # Older keystoneauth1 writes no space between the sentences.
+    assert re.search(r" Retrying in 0\.5s\. ?2 retries left$", first)
+    assert re.search(r" Retrying in 1\.0s\. ?1 retries left$", second)
     assert line.startswith("steelyard: asking a Nova has failed: Unable to establish connection")
 
 
@@ -513,12 +515,6 @@ def test_a_broken_clouds_yaml(tmp_path: Any, monkeypatch: Any, capsys: Any, cont
     assert cli.main([*IMPORT, "--output", "-"]) == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert line.startswith("steelyard: --os-cloud here: ")
-
-
-def test_a_missing_extra_is_named(server: Server, monkeypatch: Any, capsys: Any) -> None:
-    monkeypatch.setitem(sys.modules, "openstack", None)
-    assert cli.main(IMPORT) == 2
-    assert "pip install 'steelyard[placement]'" in capsys.readouterr().err
 
 
 ALONE = [sys.executable, "-c", "import sys; from steelyard import cli; sys.exit(cli.main())"]

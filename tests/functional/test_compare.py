@@ -95,8 +95,8 @@ def test_without_nova_it_says_how_to_get_novas_rules(cloud: str) -> None:
     assert (status, out.strip()) == (0, "[]")
     assert err == (
         "steelyard: Nova's rules from what steelyard knows of them: of 5 pairs of flavor and host "
-        "(1 x 5) 5 stay the same, 0 would change; for Nova's own rules, install Nova in this "
-        "environment: python3 -m pip install nova\n"
+        "(1 x 5) 5 stay the same, 0 would change; for Nova's own rules, install the "
+        "package 'nova' in this environment\n"
     )
 
 

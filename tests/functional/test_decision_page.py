@@ -9,9 +9,7 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import falcon.testing
@@ -553,21 +551,3 @@ def test_a_port_that_is_taken(steelyard: Any, cloud: Any) -> None:
 def test_a_cloud_that_cannot_be_read_is_told_at_once(steelyard: Any, tmp_path: Any) -> None:
     status, _, err = steelyard("serve", "--cloud", str(tmp_path / "none.yaml"))
     assert (status, err) == (2, f"steelyard: {tmp_path}/none.yaml: No such file or directory\n")
-
-
-@pytest.fixture
-def fresh() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
-
-
-@pytest.mark.parametrize("missing", ["falcon", "jinja2", "waitress"])
-def test_a_missing_extra_is_named(steelyard: Any, fresh: pytest.MonkeyPatch, missing: str) -> None:
-    for name in list(sys.modules):
-        if name.startswith(("waitress", "steelyard.desk.serving", "steelyard.desk.page.rendering")):
-            fresh.delitem(sys.modules, name)
-    fresh.setitem(sys.modules, missing, None)
-    status, _, err = steelyard("serve", "--example", "--port", "0")
-    assert status == 2
-    assert f"needs {missing}" in err
-    assert "pip install 'steelyard[desk]'" in err

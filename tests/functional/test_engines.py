@@ -61,21 +61,34 @@ def as_url(written: str) -> Any:
 @pytest.mark.parametrize(
     ("written", "module", "said"),
     [
-        ("mysql://h/db", "MySQLdb", "write mysql+pymysql://: python3 -m pip install 'steelyard[my"),
-        ("mysql+pymysql://h/db", "pymysql", "is missing: python3 -m pip install 'steelyard[mysql"),
-        ("postgresql+psycopg2://h/db", "psycopg2", "is missing; write postgresql+psycopg://: py"),
-        ("postgresql+psycopg://h/db", "psycopg", "missing: python3 -m pip install 'steelyard[po"),
-        ("sqlite+pysqlcipher:///a.db", "pysqlcipher3", "is missing; write sqlite://"),
+        ("mysql://h/db", "MySQLdb", "write mysql+pymysql:// and run {install} no-such-mysql"),
+        ("mysql+pymysql://h/db", "pymysql", "run {install} no-such-mysql"),
+        ("mariadb+pymysql://h/db", "pymysql", "run {install} no-such-mysql"),
+        ("postgresql+psycopg2://h/db", "psycopg2", "write postgresql+psycopg://"),
+        ("sqlite+pysqlcipher:///a.db", "pysqlcipher3", "write sqlite://"),
     ],
 )
-def test_a_missing_driver_is_named_with_the_one_to_take(
-    monkeypatch: Any, written: str, module: str, said: str
+def test_store_without_the_driver_names_the_one_to_install(
+    monkeypatch: Any, requirements: Any, written: str, module: str, said: str
 ) -> None:
+    requirements("no-such-mysql; extra == 'mysql'", "pytest; extra == 'postgresql'")
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtra, match=f"the driver {module} is missing") as raised:
+    scheme = written.partition(":")[0]
+    with pytest.raises(MissingExtra) as raised:
         ConsumerStore(written)
-    assert said in str(raised.value)
-    assert str(raised.value).count("steelyard[") == (not written.startswith("sqlite"))
+    assert str(raised.value) == (
+        f"a database at {scheme}:// needs '{module}': the driver is not installed; "
+        f"{said.format(install=f'{sys.executable} -m pip install')}"
+    )
+
+
+def test_store_with_an_installed_driver_that_lacks_a_module_reports_the_module(
+    monkeypatch: Any, requirements: Any
+) -> None:
+    requirements("pytest; extra == 'postgresql'")
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtra, match=r"psycopg:// cannot be loaded: .* psycopg halted"):
+        ConsumerStore("postgresql+psycopg://h/db")
 
 
 def test_a_driver_that_lacks_its_library(monkeypatch: Any, tmp_path: pathlib.Path) -> None:

@@ -10,7 +10,6 @@ import socket
 import socketserver
 import ssl
 import struct
-import sys
 import threading
 import time
 import traceback
@@ -24,7 +23,7 @@ from oslo_config import cfg
 
 from steelyard import conf as options
 from steelyard import plugins
-from steelyard.errors import BackendRefused, BadRequest, MissingExtra, OutcomeUnknown
+from steelyard.errors import BackendRefused, BadRequest, OutcomeUnknown
 from steelyard.tags.backends import rapi
 from steelyard.tags.backends.base import JobStatus
 from steelyard.tags.backends.ganeti import GanetiBackend
@@ -222,12 +221,6 @@ def test_it_is_found_by_its_name(ca: str) -> None:
     given = {"ganeti_url": "https://h", "ganeti_user": "u", "ganeti_password": "p"}
     found = plugins.load(plugins.TAG_BACKENDS, ["ganeti"], configuration(given))
     assert isinstance(found["ganeti"], GanetiBackend)
-
-
-def test_a_missing_extra_is_named(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "urllib3", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'steelyard\[ganeti\]'"):
-        make("https://127.0.0.1:5080")
 
 
 def test_tags_go_in_the_query_string(ganeti: Ganeti, backend: GanetiBackend) -> None:

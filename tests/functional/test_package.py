@@ -1,39 +1,21 @@
 """The distributions: built, looked into, installed where nothing is, and run."""
 
+import os
 import pathlib
+import re
 import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 
 import pytest
+import readme
 
 pytestmark = pytest.mark.package
 
-ROOT = pathlib.Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    target = tmp_path_factory.mktemp("dist")
-    subprocess.run([sys.executable, "-m", "build", "--outdir", str(target), str(ROOT)], check=True)
-    return target
-
-
-@pytest.fixture(scope="module")
-def wheel(built: pathlib.Path) -> pathlib.Path:
-    (found,) = built.glob("*.whl")
-    return found
-
-
-@pytest.fixture(scope="module")
-def python(wheel: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The interpreter of an environment that has the wheel and nothing but what it needs."""
-    home = tmp_path_factory.mktemp("clean")
-    subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
-    found = str(home / "bin" / "python")
-    subprocess.run([found, "-m", "pip", "install", "--quiet", str(wheel)], check=True)
-    return found
+DEBIANS = pathlib.Path("/usr/bin/python3")
+CAN_CREATE = "import ensurepip, sys; sys.exit(sys.version_info < (3, 11))"
 
 
 def test_the_wheel_holds_what_it_should(wheel: pathlib.Path) -> None:
@@ -51,21 +33,20 @@ def test_the_source_distribution_holds_what_it_should(built: pathlib.Path) -> No
     with tarfile.open(found) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = ["LICENSE", "README.rst", "tox.ini", "src/steelyard/py.typed", "docs/index.rst"]
+    wanted.append(".ci/run")
     assert [name for name in wanted if name not in names] == []
     assert any(name.startswith("tests/unit/") for name in names)
 
 
-def test_without_extras_it_imports_and_the_command_names_its_extra(python: str) -> None:
+def test_wheel_without_extras_imports(installed: Callable[..., pathlib.Path]) -> None:
+    python = installed() / "python"
     subprocess.run([python, "-c", "from steelyard.scheduler import Cloud"], check=True)
-    command = pathlib.Path(python).with_name("steelyard")
-    done = subprocess.run([command, "plugins"], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "pip install 'steelyard[cli]'" in done.stderr
 
 
-def test_with_its_extra_the_command_runs(python: str, wheel: pathlib.Path) -> None:
-    subprocess.run([python, "-m", "pip", "install", "--quiet", f"{wheel}[cli]"], check=True)
-    command = pathlib.Path(python).with_name("steelyard")
+def test_wheel_with_its_command_schedules_and_writes_the_page(
+    installed: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    command = installed("[cli]") / "steelyard"
     done = subprocess.run(
         [command, "schedule", "--example", "-f", "value", "-c", "Host"],
         capture_output=True,
@@ -73,14 +54,86 @@ def test_with_its_extra_the_command_runs(python: str, wheel: pathlib.Path) -> No
         check=True,
     )
     assert done.stdout.split() == ["rack2-node2", "rack3-node1"]
-
-
-def test_with_another_extra_it_writes_the_page(
-    python: str, wheel: pathlib.Path, tmp_path: pathlib.Path
-) -> None:
-    extras = f"{wheel}[cli,desk]"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", extras], check=True)
-    command = pathlib.Path(python).with_name("steelyard")
     file = tmp_path / "page.html"
     subprocess.run([command, "explain", "--example", "--html", str(file)], check=True)
     assert file.read_text("utf-8").startswith("<!doctype html>")
+
+
+class Shell:
+    """A shell in a fresh copy of the source, with the system's Python where there is one."""
+
+    def __init__(self, source: pathlib.Path) -> None:
+        usable = DEBIANS.exists() and not subprocess.call([DEBIANS, "-c", CAN_CREATE])
+        python = DEBIANS.parent if usable else pathlib.Path(sys.executable).parent
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTHON", "TOX", "VIRTUAL_ENV"))
+        }
+        self._env = {**kept, "PATH": f"{python}:/usr/bin:/bin"}
+        self._source = source
+
+    def type(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Run the command, and return its exit status and output."""
+        return subprocess.run(
+            command,
+            shell=True,
+            cwd=self._source,
+            env=self._env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def shell(built: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """Unpack the source distribution, and return a shell there."""
+    target = tmp_path_factory.mktemp("source")
+    (archive,) = built.glob("*.tar.gz")
+    subprocess.run(["tar", "-xzf", archive, "-C", target], check=True)
+    (source,) = target.iterdir()
+    return Shell(source)
+
+
+def test_readme_commands_run_one_after_the_other(shell: Shell) -> None:
+    # As after a failure for want of the package python3-venv: an environment without pip.
+    assert shell.type("python3 -m venv --without-pip .venv").returncode == 0
+    for _ in range(2):
+        done = shell.type(readme.INSTALL)
+        assert done.returncode == 0, done.stderr
+        assert re.findall("rack[0-9]-node[0-9]", done.stdout) == ["rack2-node2", "rack3-node1"]
+    # The whole test command would run this test again: tox only lists its environments.
+    done = shell.type(f"{readme.TEST} list")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^lint +-> ", done.stdout, re.MULTILINE)
+
+
+def test_message_about_missing_packages_names_a_command_that_installs_them(shell: Shell) -> None:
+    assert shell.type(readme.INSTALL).returncode == 0
+    assert shell.type(".venv/bin/pip uninstall --yes jinja2 tqdm waitress").returncode == 0
+    schedule = ".venv/bin/steelyard schedule --example"
+    done = shell.type(schedule)
+    assert done.returncode == 2
+    message, _, command = done.stderr.strip().partition("; run ")
+    assert message == (
+        "steelyard: the steelyard command needs 'tqdm': the extra 'cli' is not installed"
+    )
+    assert re.fullmatch(
+        r"/\S+/\.venv/bin/python3? -m pip install jinja2>=\S+ tqdm>=\S+ waitress>=\S+",
+        command.replace("'", ""),
+    )
+    assert shell.type(command).returncode == 0
+    assert shell.type(schedule).returncode == 0
+    page = ".venv/bin/steelyard explain --example --html page.html && head -c 15 page.html"
+    assert shell.type(page).stdout.endswith("<!doctype html>")
+
+
+def test_distributions_of_a_folder_with_an_environment_leave_it_out(shell: Shell) -> None:
+    assert shell.type(readme.INSTALL).returncode == 0
+    build = f"{sys.executable} -m build --outdir {{}} . && tar tzf {{}}/*.tar.gz"
+    done = shell.type(build.format("made", "made"))
+    assert done.returncode == 0, done.stderr
+    names = done.stdout.splitlines()
+    assert any(name.endswith("/src/steelyard/extras.py") for name in names)
+    assert [name for name in names if "/.venv/" in name] == []

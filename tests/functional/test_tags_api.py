@@ -1,6 +1,5 @@
 """The HTTP API of instance tags: every answer to every question, and to those who should not ask."""
 
-import json
 import logging
 import sys
 import threading
@@ -8,16 +7,14 @@ import urllib.parse
 from collections.abc import Sequence
 from typing import Any
 
-import openapi_spec_validator
 import pytest
 import tag_apis
 from tag_apis import MINE, PROXY, STRANGER, SYSTEM, SYSTEM_PROXY, THEIRS, Client, P, Q
 
 from steelyard import errors
-from steelyard.tags import TagService, TagStore, api, openapi, schemas
+from steelyard.tags import TagService, TagStore, api
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.callers import Trust
-from steelyard.tags.names import Owner
 from steelyard.tags.service import Caller
 
 ALL = f"/servers/{MINE}/tags"
@@ -817,30 +814,6 @@ def test_what_is_asked_after_a_question_mark_does_not_matter(ask: Client) -> Non
 
 
 # The description, the log, and threads.
-
-
-def test_the_description_is_valid(ask: Client) -> None:
-    said = ask("GET", "/openapi.json").json
-    openapi_spec_validator.validate(said)
-    assert said == json.loads(json.dumps(openapi.description(Trust.parse([PROXY]))))
-    assert said["components"]["schemas"]["Tags"] == json.loads(json.dumps(schemas.tags(Owner.USER)))
-
-
-@pytest.mark.parametrize(
-    ("proxies", "keys"),
-    [([], {"X-Auth-Token"}), ([PROXY], {"X-Project-Id", "X-User-Id"})],
-    ids=["by a token", "by a proxy"],
-)
-def test_the_description_says_how_one_is_known(
-    service: TagService, proxies: list[str], keys: set[str]
-) -> None:
-    conf = tag_apis.configuration(trusted_proxies=proxies, system_proxies=[])
-    said = Client(api.make_application(service, conf))("GET", "/openapi.json").json
-    openapi_spec_validator.validate(said)
-    (together,) = said["security"]
-    schemes = said["components"]["securitySchemes"]
-    assert together.keys() == schemes.keys()
-    assert {each["name"] for each in schemes.values()} == keys
 
 
 def test_the_log_has_neither_raw_names_nor_credentials(

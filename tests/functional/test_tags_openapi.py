@@ -1,17 +1,21 @@
 """What the description of the HTTP API lets one ask, asked: with keystonemiddleware in front."""
 
+import json
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
+import openapi_spec_validator
 import pytest
 import schemathesis
 import tag_apis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
-from tag_apis import MINE, STRANGER
+from tag_apis import MINE, PROXY, STRANGER, Client
 
-from steelyard.tags import api
+from steelyard.tags import api, openapi, schemas
+from steelyard.tags.callers import Trust
+from steelyard.tags.names import Owner
 
 with warnings.catch_warnings():
     # What WebOb imports warns of its own end.
@@ -91,3 +95,27 @@ def test_a_token_is_what_it_takes() -> None:
     assert case.call(headers={**vouched, "X-Auth-Token": "another"}).status_code == 401
     assert case.call(headers={**TOKEN, "X-Tag-Owner": "system"}).status_code == 401
     assert case.call(headers={**TOKEN, "X-Project-Id": "q"}).status_code == 200  # taken away
+
+
+def test_description_is_valid_and_has_the_schemas() -> None:
+    said = Client(api.make_application(SERVICE, tag_apis.configuration()))(
+        "GET", "/openapi.json"
+    ).json
+    openapi_spec_validator.validate(said)
+    assert said == json.loads(json.dumps(openapi.description(Trust.parse([PROXY]))))
+    assert said["components"]["schemas"]["Tags"] == json.loads(json.dumps(schemas.tags(Owner.USER)))
+
+
+@pytest.mark.parametrize(
+    ("proxies", "keys"),
+    [([], {"X-Auth-Token"}), ([PROXY], {"X-Project-Id", "X-User-Id"})],
+    ids=["by a token", "by a proxy"],
+)
+def test_description_names_the_headers_of_callers(proxies: list[str], keys: set[str]) -> None:
+    conf = tag_apis.configuration(trusted_proxies=proxies, system_proxies=[])
+    said = Client(api.make_application(SERVICE, conf))("GET", "/openapi.json").json
+    openapi_spec_validator.validate(said)
+    (together,) = said["security"]
+    schemes = said["components"]["securitySchemes"]
+    assert together.keys() == schemes.keys()
+    assert {each["name"] for each in schemes.values()} == keys

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import ssl
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -133,16 +132,6 @@ def test_queues_that_cannot_be(refused: Any, url: str, name: str, value: str) ->
 def test_a_prefetch_that_cannot_be(refused: Any, url: str, value: str) -> None:
     said = refused("dispatch", connection=url, transport_url=BROKER, prefetch=value)
     assert "prefetch" in said
-
-
-@pytest.mark.parametrize("name", ["dispatch", "watch"])
-def test_a_missing_extra_is_named(refused: Any, url: str, monkeypatch: Any, name: str) -> None:
-    for module in ("steelyard.tags.broker", "steelyard.tags.dispatcher"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    monkeypatch.setitem(sys.modules, "kombu", None)
-    said = refused(name, connection=url, transport_url=BROKER)
-    assert "Broker needs kombu" in said
-    assert "pip install 'steelyard[amqp]'" in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

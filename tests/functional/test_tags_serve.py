@@ -380,17 +380,6 @@ def test_options_that_cannot_be(
     assert said in steelyard("--config-file", file, "tags", "serve", "--port", "0")
 
 
-@pytest.mark.parametrize("missing", ["falcon", "waitress"])
-def test_a_missing_extra_is_named(steelyard: Any, monkeypatch: Any, url: str, missing: str) -> None:
-    for name in list(sys.modules):
-        if name.startswith(("waitress", "steelyard.tags.api")):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, missing, None)
-    said = steelyard("tags", "serve", "--url", url)
-    assert f"needs {missing}" in said
-    assert "pip install 'steelyard[api]'" in said
-
-
 CONFIGURED = """
 from steelyard.tags import api
 import waitress.server

@@ -46,7 +46,7 @@ EXTRAS = {
     "consumers.migrations": {"alembic", "sqlalchemy"},
     "consumers.model": {"sqlalchemy"},
     "consumers.store": {"sqlalchemy"},
-    "cli": {"cliff", "keystoneauth1", "openstack", "tqdm"},
+    "cli": {"cliff", "keystoneauth1", "openstack", "tqdm", "waitress", "yaml"},
     "desk.page.rendering": {"jinja2"},
     "desk.serving": {"falcon"},
     "nova": {"nova"},

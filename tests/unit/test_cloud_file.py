@@ -276,9 +276,12 @@ def test_a_file_that_cannot_be_read(tmp_path: Any) -> None:
         Cloud.load(tmp_path / "latin.yaml")
 
 
-def test_without_pyyaml_json_still_works(described: Any, monkeypatch: Any) -> None:
+def test_cloud_without_pyyaml_loads_from_json(
+    described: Any, monkeypatch: Any, requirements: Any
+) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(MissingExtra, match=r"steelyard\[cli\]"):
+    requirements("steelyard-no-such-yaml>=1; extra == 'cli'")
+    with pytest.raises(MissingExtra, match=r"^a cloud file in YAML needs 'yaml': the extra 'cli'"):
         Cloud.load(described(GOOD))
     assert Cloud.load(described('{"hosts": {}}', "cloud.json")).hosts == {}
     with pytest.raises(InvalidCloud, match=r"cloud\.json: hosts: expected a mapping"):

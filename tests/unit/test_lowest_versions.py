@@ -1,20 +1,56 @@
-"""That the environment for the lowest versions really has the lowest that are declared."""
+"""The lowest versions of all dependencies, and the tox environment that tests them together."""
 
+import configparser
 import importlib.metadata
 import os
+import pathlib
 import re
+import tomllib
 
 import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+ITSELF = re.compile(r"steelyard\[(.*)\]")
+
+
+def declared() -> list[str]:
+    """Return every dependency of steelyard and of its extras, without the extras in an extra."""
+    requirements = {
+        *PROJECT["dependencies"],
+        *(each for extra in EXTRAS.values() for each in extra),
+    }
+    return sorted(each for each in requirements if not ITSELF.fullmatch(each))
+
+
+def pinned() -> list[str]:
+    """Return what the tox environment installs, line by line."""
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini")
+    return tox["testenv:lowest"]["deps"].strip().splitlines()
+
+
+@pytest.mark.parametrize("requirement", declared())
+def test_dependency_declares_its_lowest_version(requirement: str) -> None:
+    assert re.fullmatch(r"[\w.-]+>=\d+(\.\d+)+", requirement)
+
+
+def test_lowest_environment_pins_every_dependency_and_nothing_else() -> None:
+    assert sorted(pinned()) == [each.replace(">=", "==") for each in declared()]
+
+
+def test_extra_all_contains_every_other_extra() -> None:
+    (itself,) = EXTRAS["all"]
+    found = ITSELF.fullmatch(itself)
+    assert found
+    assert set(found[1].split(",")) == set(EXTRAS) - {"all"}
 
 
 @pytest.mark.skipif(
     "STEELYARD_LOWEST" not in os.environ, reason="runs where the lowest versions are installed"
 )
-def test_what_is_installed_is_the_lowest_declared() -> None:
-    declared = [
-        re.fullmatch(r"([\w.-]+)>=([\w.]+)(; extra == .cli.)?", requirement)
-        for requirement in importlib.metadata.requires("steelyard") or ()
-    ]
-    lowest = {found[1].lower(): found[2] for found in declared if found}
-    assert set(lowest) == {"cliff", "oslo-config", "oslo-log", "pyyaml", "stevedore", "tqdm"}
-    assert {name: importlib.metadata.version(name) for name in lowest} == lowest
+@pytest.mark.parametrize("requirement", declared())
+def test_lowest_environment_has_the_lowest_version(requirement: str) -> None:
+    name, _, version = requirement.partition(">=")
+    assert importlib.metadata.version(name) == version

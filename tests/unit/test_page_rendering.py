@@ -3,14 +3,11 @@
 import base64
 import hashlib
 import re
-import sys
 from typing import Any
 
 import pytest
 from parsed_pages import Page
 
-from steelyard import cli, errors
-from steelyard.desk import page as pages
 from steelyard.desk.page.rendering import policy, printable, render, render_problem
 from steelyard.desk.page.view import (
     Cause,
@@ -220,16 +217,3 @@ def test_a_problem_has_a_page() -> None:
 
 def test_the_same_decision_makes_the_same_page() -> None:
     assert render(view()) == render(view())
-
-
-def test_a_missing_extra_is_named(monkeypatch: Any, capsys: Any, tmp_path: Any) -> None:
-    monkeypatch.delitem(sys.modules, "steelyard.desk.page.rendering")
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(errors.MissingExtra, match=r"needs jinja2.*'steelyard\[desk\]'"):
-        pages.__getattr__("render")
-    # It is that which counts, and not that no host fits besides.
-    cloud = tmp_path / "cloud.json"
-    cloud.write_text('{"hosts": {}, "flavors": {"f": {"vcpus": 1, "ram_mb": 1, "disk_gb": 1}}}')
-    argv = ["explain", "--cloud", str(cloud), "--flavor", "f", "--html", str(tmp_path / "page")]
-    assert cli.main(argv) == 2
-    assert "pip install 'steelyard[desk]'" in capsys.readouterr().err

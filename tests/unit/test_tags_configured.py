@@ -12,13 +12,10 @@ from oslo_config import cfg
 
 from steelyard import conf as options
 from steelyard import errors
-from steelyard.tags.backends.memory import MemoryBackend
-from steelyard.tags.states import Instance, Status
-
-pytest.importorskip("alembic", reason="needs the extra sql")
-
 from steelyard.tags import TagStore, configured
+from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.service import Caller, Operator
+from steelyard.tags.states import Instance, Status
 
 CALLER = Caller("p", "u")
 SECRET = "hunter2"

@@ -9,11 +9,8 @@ import pytest
 from steelyard import errors
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.selftest import Result, SelfTest
-from steelyard.tags.states import Instance
-
-pytest.importorskip("alembic", reason="needs the extra sql")
-
 from steelyard.tags.service import Caller, TagService
+from steelyard.tags.states import Instance
 from steelyard.tags.store import TagStore
 
 SERVER = "3d4c9b1e"

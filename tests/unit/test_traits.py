@@ -1,4 +1,3 @@
-import builtins
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +8,6 @@ from steelyard.errors import (
     InvalidQuery,
     InvalidTrait,
     MicroversionTooLow,
-    MissingExtra,
 )
 from steelyard.traits import CandidatesRequest, ProvidersRequest, RequestGroup, TraitQuery
 
@@ -165,19 +163,6 @@ def test_names_can_be_held_against_the_standard_ones() -> None:
     TraitQuery.parse("HW_CPU_X86_AVX2,!CUSTOM_ANYTHING").require_known()
     with pytest.raises(InvalidTrait, match=r"HW_CPU_X86_AVX22 is no standard trait.*AVX2'"):
         TraitQuery.parse("!HW_CPU_X86_AVX22").require_known()
-
-
-def test_without_os_traits_its_extra_is_named(monkeypatch: Any) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "os_traits":
-            raise ModuleNotFoundError(name=name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtra, match=r"steelyard\[traits\]"):
-        TraitQuery.parse("A").require_known()
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,18 @@
 import sys
 from collections.abc import Sequence
 
+from steelyard import errors, extras
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit status is 0, 1 where no host fits, 2 for a user's mistake."""
+    """Run the command; the exit status is 0, 1 where no host fits, 2 for a user's mistake."""
     try:
-        from steelyard.cli.app import App  # noqa: PLC0415  (needs the extra "cli")
-    except ModuleNotFoundError as error:
-        if error.name not in ("cliff", "yaml", "tqdm"):
-            raise
-        sys.stderr.write(
-            "steelyard: the command needs its extra: python3 -m pip install 'steelyard[cli]'\n"
-        )
+        with extras.required("cli", "the steelyard command"):
+            # cliff silently leaves out subcommands that fail to import: those that show progress.
+            import tqdm  # noqa: F401, PLC0415  (an extra)
+
+            from steelyard.cli.app import App  # noqa: PLC0415  (an extra)
+    except errors.MissingExtra as error:
+        sys.stderr.write(f"steelyard: {error}\n")
         return 2
     return App().run(list(sys.argv[1:] if argv is None else argv))

@@ -24,7 +24,7 @@ _OWN = "own"
 # How to get Nova's rules, for those who have chosen our own and for those who have only these.
 _HOW_TO_GET_NOVAS = {
     _OWN: "leave out --rules own where Nova is installed",
-    None: "install Nova in this environment: python3 -m pip install nova",
+    None: "install the package 'nova' in this environment",
 }
 
 

@@ -3,7 +3,6 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-# The stores need extras, which the other commands do without: named where used.
 from steelyard import consumers, errors, extras
 from steelyard.cli.app import Action, Listing
 from steelyard.cli.consumers import URL, existing
@@ -11,10 +10,6 @@ from steelyard.cli.consumers import URL, existing
 if TYPE_CHECKING:
     from steelyard.stores import Store
     from steelyard.tags import TagStore
-
-_load = extras.lazily(
-    "steelyard.tags", {"store": ("configured", "sql"), "upgrade": ("configured", "sql")}
-)
 
 _CONSUMERS, _TAGS = "consumers", "tags"
 
@@ -44,9 +39,10 @@ class _AtUrl(Action):
         return consumers.ConsumerStore(self.url(parsed_args))
 
     def tag_store(self, parsed_args: argparse.Namespace) -> "TagStore":
+        with extras.required("sql", "the tag store"):
+            from steelyard.tags import configured  # noqa: PLC0415  (an extra)
         url = None if parsed_args.url is None else self.url(parsed_args)
-        store: TagStore = _load("store")(self.configuration(), url)
-        return store
+        return configured.store(self.configuration(), url)
 
     def url(self, parsed_args: argparse.Namespace) -> str:
         return existing(parsed_args.url)
@@ -72,9 +68,11 @@ class DbUpgrade(_AtUrl, Action):
             self._report(before, store)
 
     def _upgrade_tags(self, parsed_args: argparse.Namespace) -> None:
+        with extras.required("sql", "the tag store"):
+            from steelyard.tags import configured  # noqa: PLC0415  (an extra)
         store = self.tag_store(parsed_args)
         before = store.current()
-        _load("upgrade")(store, self.configuration())
+        configured.upgrade(store, self.configuration())
         self._report(before, store)
         owner = store.backend()
         self.app.stdout.write(

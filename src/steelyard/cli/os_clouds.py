@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import steelyard
-from steelyard import errors
+from steelyard import errors, extras
 from steelyard.desk.compute import Compute
 from steelyard.placement import SERVICE_TYPE, Placement
 
@@ -55,8 +55,10 @@ def _reading(config: Any, service_type: str, **versions: Any) -> Any:
 
 
 def _asked_again(config: Any, service_type: str) -> dict[str, Any]:
+    # An older openstacksdk does not read all of these: its unknown attributes are None.
+    readers = {name: getattr(config, f"get_{name}") for name in _ASKED_AGAIN}
     try:
-        said = {name: getattr(config, f"get_{name}")(service_type) for name in _ASKED_AGAIN}
+        said = {name: read and read(service_type) for name, read in readers.items()}
     except (TypeError, ValueError) as error:
         raise errors.BadRequest(
             f"{', '.join(_ASKED_AGAIN)} in clouds.yaml have to be whole numbers ({error})"
@@ -93,13 +95,9 @@ def _is_there(adapter: Any) -> bool:
 @contextlib.contextmanager
 def _connected(cloud: str) -> Iterator[Any]:
     """The named cloud as openstacksdk knows it; what fails there is an error of ours."""
-    try:
+    with extras.required("placement", "a connection to a live cloud"):
         import openstack  # noqa: PLC0415  (an extra)
         from keystoneauth1 import exceptions  # noqa: PLC0415  (as above)
-    except ModuleNotFoundError:
-        raise errors.MissingExtra(
-            "asking a cloud needs openstacksdk: python3 -m pip install 'steelyard[placement]'"
-        ) from None
     try:
         yield _connect(openstack, cloud)
     except openstack.exceptions.SDKException as error:
@@ -109,11 +107,14 @@ def _connected(cloud: str) -> Iterator[Any]:
 
 
 def _connect(openstack: Any, cloud: str) -> Any:
+    import yaml  # noqa: PLC0415  (openstacksdk needs it)
+
     try:
         return openstack.connect(cloud=cloud)
-    except (AttributeError, TypeError) as error:
-        # What openstacksdk raises of a file that is YAML, and not of the form that it takes.
+    except (AttributeError, TypeError, yaml.YAMLError) as error:
+        # openstacksdk raises these for a file that is not of its form, and older ones the last for
+        # a file that is not YAML.
         raise errors.BadRequest(
             f"--os-cloud {cloud}: clouds.yaml, or another file that openstacksdk reads with it, is "
-            f"malformed ({error}); below 'clouds' is a mapping of names"
+            f"malformed ({' '.join(str(error).split())}); below 'clouds' is a mapping of names"
         ) from error

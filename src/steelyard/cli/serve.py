@@ -14,11 +14,6 @@ from steelyard.cli.listening import ended_by, is_loopback, listening, written
 from steelyard.desk.watched import WatchedCloud
 from steelyard.scheduler import FilterScheduler
 
-_load = extras.lazily(
-    "steelyard.desk", {"Names": ("serving", "desk"), "make_application": ("serving", "desk")}
-)
-_server = extras.lazily("waitress", {"create_server": ("server", "desk")})
-
 # Nobody has anything to send here.
 _MOST_SENT = 65536
 
@@ -49,7 +44,10 @@ class Serve(Action):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        create_server, make_application = _server("create_server"), _load("make_application")
+        with extras.required("cli", "the decision page"):
+            from waitress.server import create_server  # noqa: PLC0415  (an extra)
+
+            from steelyard.desk.serving import Names, make_application  # noqa: PLC0415  (an extra)
         # It warns of every request that waits for another one.
         logging.getLogger("waitress.queue").logger.setLevel("ERROR")
         conf = self.configuration()
@@ -59,7 +57,7 @@ class Serve(Action):
             ended_by(signal.SIGTERM),
         ):
             address = listener.getsockname()[0]
-            names = _load("Names")(parsed_args.host, address)
+            names = Names(parsed_args.host, address)
             application = make_application(scheduler, names, clouds.called(parsed_args))
             if not is_loopback(address):
                 self.app.stderr.write(

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-# The service, its store and the client need extras, which the other commands do without.
 from steelyard import conf as options
 from steelyard import errors, extras
 from steelyard.cli import os_clouds
@@ -23,24 +22,15 @@ if TYPE_CHECKING:
     from steelyard.tags.service import TagService
     from steelyard.tags.store import TagStore
 
-_load = extras.lazily(
-    "steelyard.tags",
-    {
-        "Operator": ("service", "sql"),
-        "SERVICE_TYPE": ("client", "api"),
-        "TagsClient": ("client", "api"),
-        "service": ("configured", "sql"),
-        "store": ("configured", "sql"),
-    },
-)
-
 
 class _Operating:
     """Asks the database as a client asks over HTTP; whatever the project, as the operator may."""
 
     def __init__(self, service: "TagService", owner: str) -> None:
+        with extras.required("sql", "the tag service"):
+            from steelyard.tags.service import Operator  # noqa: PLC0415  (an extra)
         self._service = service
-        self._operator = _load("Operator")(Owner(owner))
+        self._operator = Operator(Owner(owner))
 
     def list(self, server: str) -> dict[str, Any]:
         statuses = self._service.tags(self._operator, server)
@@ -87,13 +77,15 @@ class _UsingDatabase(Action):
 
     def service(self, parsed_args: argparse.Namespace) -> "TagService":
         """The service over the database at the URL, or the one that is configured."""
-        service: TagService = _load("service")(*self._database(parsed_args))
-        return service
+        with extras.required("sql", "the tag service"):
+            from steelyard.tags import configured  # noqa: PLC0415  (an extra)
+        return configured.service(*self._database(parsed_args))
 
     def store(self, parsed_args: argparse.Namespace) -> "TagStore":
         """Return the store alone, in the same database."""
-        store: TagStore = _load("store")(*self._database(parsed_args))
-        return store
+        with extras.required("sql", "the tag store"):
+            from steelyard.tags import configured  # noqa: PLC0415  (an extra)
+        return configured.store(*self._database(parsed_args))
 
     def _database(self, parsed_args: argparse.Namespace) -> "tuple[cfg.ConfigOpts, str | None]":
         conf, url = self.configuration(), parsed_args.url
@@ -167,9 +159,9 @@ class _AskingTags(_OnServer, _UsingDatabase):
             raise errors.BadRequest(
                 "--owner is for the operator, with --url: users have no tags but their own"
             )
-        asked = endpoint or os_clouds.adapter(cloud, _load("SERVICE_TYPE"))
-        client: Tags = _load("TagsClient")(asked, *who)
-        return client
+        with extras.required("api", "the tags client"):
+            from steelyard.tags.client import SERVICE_TYPE, TagsClient  # noqa: PLC0415  (an extra)
+        return TagsClient(endpoint or os_clouds.adapter(cloud, SERVICE_TYPE), *who)
 
 
 class TagsList(_AskingTags, Listing):

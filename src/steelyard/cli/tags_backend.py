@@ -10,18 +10,8 @@ from steelyard.cli.app import Showing
 from steelyard.cli.tags import OnTheDatabase
 
 if TYPE_CHECKING:
-    from oslo_config import cfg
-
     from steelyard.tags.backends.base import BackendIdentity
     from steelyard.tags.store import TagStore
-
-_load = extras.lazily(
-    "steelyard.tags",
-    {
-        "backend": ("configured", "sql"),
-        "names_backend": ("configured", "sql"),
-    },
-)
 
 
 class _ShowingBackend(OnTheDatabase, Showing):
@@ -93,18 +83,14 @@ class TagsBackendSet(_ShowingBackend):
         return self.row(store)
 
     def _identity(self, driver: str) -> "BackendIdentity":
+        with extras.required("sql", "the tag store"):
+            from steelyard.tags import configured  # noqa: PLC0415  (an extra)
         conf = self.configuration()
-        _check_agrees(conf, driver)
+        named = options.register_tags(conf).backend
+        if configured.names_backend(conf) and named != driver:
+            raise errors.BadRequest(
+                f"cannot record backend {driver!r}: [{options.TAGS_GROUP}] has backend = {named}; "
+                f"name {named!r}, or use another --config-file"
+            )
         conf.set_override("backend", driver, group=options.TAGS_GROUP)
-        identity: BackendIdentity = _load("backend")(conf).identity()
-        return identity
-
-
-def _check_agrees(conf: "cfg.ConfigOpts", driver: str) -> None:
-    """Raise BadRequest if the configuration names another driver."""
-    configured = options.register_tags(conf).backend
-    if _load("names_backend")(conf) and configured != driver:
-        raise errors.BadRequest(
-            f"cannot record backend {driver!r}: [{options.TAGS_GROUP}] has backend = {configured}; "
-            f"name {configured!r}, or use another --config-file"
-        )
+        return configured.backend(conf).identity()

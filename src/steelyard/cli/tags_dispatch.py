@@ -3,23 +3,11 @@
 import argparse
 import signal
 
-# The service, and what speaks to a broker, need extras, which the other commands do without.
 from steelyard import conf as options
 from steelyard import errors, extras
 from steelyard.cli.app import Action
 from steelyard.cli.tags_serve import require_tables
 from steelyard.loops import stopped_by
-
-_load = extras.lazily(
-    "steelyard.tags",
-    {
-        "Broker": ("broker", "amqp"),
-        "Dispatcher": ("dispatcher", "amqp"),
-        "service": ("configured", "sql"),
-        "store": ("configured", "sql"),
-        "transport_url": ("configured", "sql"),
-    },
-)
 
 
 class TagsDispatch(Action):
@@ -31,21 +19,24 @@ class TagsDispatch(Action):
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
+        with extras.required("sql", "the tag service"):
+            from steelyard.tags import configured  # noqa: PLC0415  (an extra)
         conf = self.configuration()
         group = options.register_tags(conf)
-        url = _load("transport_url")(conf)
+        url = configured.transport_url(conf)
         if url is None:
             raise errors.BadRequest(
                 f"no broker is named: set transport_url in [{options.TAGS_GROUP}] of a "
                 f"--config-file; without one, steelyard tags watch settles outcomes by itself"
             )
-        broker = _load("Broker")(url, group.queue)
-        require_tables(_load("store")(conf))
-        service = _load("service")(conf)
+        with extras.required("amqp", "the message broker"):
+            from steelyard.tags.broker import Broker  # noqa: PLC0415  (an extra)
+            from steelyard.tags.dispatcher import Dispatcher  # noqa: PLC0415  (as above)
+        broker = Broker(url, group.queue)
+        require_tables(configured.store(conf))
+        service = configured.service(conf)
         service.check_backend()
-        dispatcher = _load("Dispatcher")(
-            broker, service.settle, service.prefixes, prefetch=group.prefetch
-        )
+        dispatcher = Dispatcher(broker, service.settle, service.prefixes, prefetch=group.prefetch)
         with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
             self.app.stdout.write(
                 f"outcomes come from {broker}, from the queue {group.queue}; Ctrl-C ends it\n"

@@ -16,18 +16,6 @@ from steelyard.cli.listening import ended_by, is_loopback, listening, written
 if TYPE_CHECKING:
     from steelyard.tags import TagStore
 
-# The application, and what serves it, need extras, which the other commands do without.
-_load = extras.lazily(
-    "steelyard.tags",
-    {
-        "Watch": ("watch", "sql"),
-        "make_application": ("api", "api"),
-        "service": ("configured", "sql"),
-        "store": ("configured", "sql"),
-    },
-)
-_server = extras.lazily("waitress", {"create_server": ("server", "api")})
-
 _LOOPBACK = ["127.0.0.1", "::1"]
 # So many times what a request may have is read to the end, so that the answer says what is wrong.
 # Of what is larger the server itself ends the connection.
@@ -61,18 +49,24 @@ class TagsServe(Action):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        create_server = _server("create_server")
+        with extras.required("sql", "the tag service"):
+            from steelyard.tags import configured  # noqa: PLC0415  (an extra)
+            from steelyard.tags.watch import Watch  # noqa: PLC0415  (as above)
+        with extras.required("api", "the HTTP API of instance tags"):
+            from waitress.server import create_server  # noqa: PLC0415  (an extra)
+
+            from steelyard.tags.api import make_application  # noqa: PLC0415  (as above)
         # It warns of every request that waits for another one.
         logging.getLogger("waitress.queue").logger.setLevel("ERROR")
         conf = self.configuration()
         group = options.register_tags(conf)
         url = None if parsed_args.url is None else existing(parsed_args.url)
-        require_tables(_load("store")(conf, url))
+        require_tables(configured.store(conf, url))
         told = _trust_this_machine(conf, parsed_args.host)
-        service = _load("service")(conf, url)
+        service = configured.service(conf, url)
         service.check_backend()
-        application = _load("make_application")(service, conf)
-        watch = _load("Watch")(service, group.marks_kept)
+        application = make_application(service, conf)
+        watch = Watch(service, group.marks_kept)
         with (
             listening(parsed_args.host, parsed_args.port) as listener,
             watch.every(group.poll_interval).in_background(),

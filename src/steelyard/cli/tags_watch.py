@@ -3,24 +3,12 @@
 import argparse
 import signal
 
-# The service, and what speaks to a broker, need extras, which the other commands do without.
 from steelyard import conf as options
 from steelyard import errors, extras
 from steelyard.cli.app import Action
 from steelyard.cli.tags_serve import require_tables
 from steelyard.loops import stopped_by
 from steelyard.tags.backends.memory import MemoryBackend
-
-_load = extras.lazily(
-    "steelyard.tags",
-    {
-        "Broker": ("broker", "amqp"),
-        "Watch": ("watch", "sql"),
-        "service": ("configured", "sql"),
-        "store": ("configured", "sql"),
-        "transport_url": ("configured", "sql"),
-    },
-)
 
 
 class TagsWatch(Action):
@@ -33,19 +21,26 @@ class TagsWatch(Action):
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
+        with extras.required("sql", "the tag service"):
+            from steelyard.tags import configured  # noqa: PLC0415  (an extra)
+            from steelyard.tags.watch import Watch  # noqa: PLC0415  (as above)
         conf = self.configuration()
         group = options.register_tags(conf)
-        url = _load("transport_url")(conf)
-        broker = None if url is None else _load("Broker")(url, group.queue)
-        require_tables(_load("store")(conf))
-        service = _load("service")(conf)
+        url = configured.transport_url(conf)
+        broker = None
+        if url is not None:
+            with extras.required("amqp", "the message broker"):
+                from steelyard.tags.broker import Broker  # noqa: PLC0415  (an extra)
+            broker = Broker(url, group.queue)
+        require_tables(configured.store(conf))
+        service = configured.service(conf)
         service.check_backend()
         if isinstance(service.backend, MemoryBackend):
             raise errors.BadRequest(
                 f"the backend 'memory' is within the process that has it, and steelyard tags serve "
                 f"looks after it there: name another one, as backend in [{options.TAGS_GROUP}]"
             )
-        watch = _load("Watch")(service, group.marks_kept, broker)
+        watch = Watch(service, group.marks_kept, broker)
         then = "are settled" if broker is None else f"go to {broker}, into the queue {group.queue}"
         with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
             self.app.stdout.write(f"outcomes {then}; Ctrl-C ends it\n")

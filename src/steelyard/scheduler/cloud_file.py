@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import IO, Any, TypeVar
 
-from steelyard import errors
+from steelyard import errors, extras
 from steelyard.aggregates import flag
 from steelyard.groups import Policy, ServerGroup, parse_rules
 from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server
@@ -182,13 +182,8 @@ def _parse_yaml(file: IO[str]) -> Any:
 
 
 def _yaml() -> Any:
-    try:
+    with extras.required("cli", "a cloud file in YAML"):
         import yaml  # noqa: PLC0415  (an extra, and only for YAML)
-    except ModuleNotFoundError:
-        raise errors.MissingExtra(
-            "reading YAML needs PyYAML: python3 -m pip install 'steelyard[cli]', "
-            "or describe the cloud in JSON"
-        ) from None
     return yaml
 
 

@@ -4,9 +4,9 @@ The store needs the extra ``sql``, the client and the HTTP API ``api``: each is 
 asked for.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from steelyard.extras import lazily
+from steelyard import extras
 from steelyard.tags.codec import decode, encode
 from steelyard.tags.plans import plan_reconciliation
 
@@ -17,11 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = ["TagService", "TagStore", "TagsClient", "decode", "encode", "plan_reconciliation"]
 
-__getattr__ = lazily(
-    __name__,
-    {
-        "TagService": ("service", "sql"),
-        "TagStore": ("store", "sql"),
-        "TagsClient": ("client", "api"),
-    },
-)
+
+def __getattr__(name: str) -> Any:
+    """Import the names that need an extra when they are first used."""
+    if name == "TagService":
+        with extras.required("sql", "the tag service"):
+            from steelyard.tags.service import TagService  # noqa: PLC0415  (an extra)
+        return TagService
+    if name == "TagStore":
+        with extras.required("sql", "the tag store"):
+            from steelyard.tags.store import TagStore  # noqa: PLC0415  (an extra)
+        return TagStore
+    if name == "TagsClient":
+        with extras.required("api", "the tags client"):
+            from steelyard.tags.client import TagsClient  # noqa: PLC0415  (an extra)
+        return TagsClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ import urllib.parse
 from collections.abc import Iterable
 from typing import Any
 
-from steelyard import errors, sessions
+from steelyard import errors, extras, sessions
 from steelyard.tags.names import Owner, check_name
 from steelyard.tags.states import Status
 
@@ -196,12 +196,8 @@ def _check_endpoint(endpoint: str) -> str:
 
 def _session(endpoint: str) -> Any:
     """A session without a token, to the one endpoint."""
-    try:
+    with extras.required(_EXTRA, f"a request to {_SERVICE}"):
         from keystoneauth1 import noauth, session  # noqa: PLC0415  (an extra)
-    except ModuleNotFoundError as error:
-        raise errors.MissingExtra(
-            f"asking {_SERVICE} needs {error.name}: python3 -m pip install 'steelyard[{_EXTRA}]'"
-        ) from None
     return session.Session(auth=noauth.NoAuth(endpoint=endpoint), timeout=_TIMEOUT)
 
 

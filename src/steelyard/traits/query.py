@@ -8,7 +8,7 @@ import dataclasses
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from steelyard import errors
+from steelyard import errors, extras
 
 _NAME = re.compile(r"[A-Z0-9_]{1,255}")
 _ALLOWED = "a trait name is 1 to 255 characters of A-Z, 0-9 and _"
@@ -160,13 +160,8 @@ class TraitQuery:
 
     def require_known(self) -> None:
         """Raises InvalidTrait where a name is neither a standard trait nor a custom one."""
-        try:
+        with extras.required("traits", "the list of standard traits"):
             import os_traits  # noqa: PLC0415  (an extra)
-        except ModuleNotFoundError:
-            raise errors.MissingExtra(
-                "knowing the standard traits needs os-traits: "
-                "python3 -m pip install 'steelyard[traits]'"
-            ) from None
         known = frozenset(os_traits.get_traits())
         for trait in sorted(self.required.union(self.forbidden, *self.any_of) - known):
             if not trait.startswith(CUSTOM):

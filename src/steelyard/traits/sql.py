@@ -11,17 +11,13 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from steelyard import errors
+from steelyard import extras
 from steelyard.traits.query import TraitQuery
 
-try:
+with extras.required("sql", "a trait query in SQL"):
     import sqlalchemy as sa
     from sqlalchemy.ext.compiler import compiles
     from sqlalchemy.sql.functions import FunctionElement
-except ModuleNotFoundError as error:
-    raise errors.MissingExtra(
-        "trait queries in SQL need SQLAlchemy: python3 -m pip install 'steelyard[sql]'"
-    ) from error
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

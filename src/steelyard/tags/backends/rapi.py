@@ -14,7 +14,7 @@ import urllib.parse
 from collections.abc import Sequence
 from typing import Any
 
-from steelyard import errors
+from steelyard import errors, extras
 
 _GROUP = "steelyard_tags"
 # Seconds before a question is asked again.
@@ -206,12 +206,8 @@ def _check_readable(ca: str | None) -> None:
 
 
 def _urllib3() -> Any:
-    try:
+    with extras.required("ganeti", "the backend 'ganeti'"):
         import urllib3  # noqa: PLC0415  (an extra)
-    except ModuleNotFoundError as error:
-        raise errors.MissingExtra(
-            f"the backend ganeti needs {error.name}: python3 -m pip install 'steelyard[ganeti]'"
-        ) from None
     return urllib3
 
 
