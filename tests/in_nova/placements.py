@@ -3,7 +3,9 @@
 import contextlib
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
+import jsonschema
 import microversion_parse
 import webob
 from oslo_config import cfg
@@ -23,7 +25,7 @@ def placement(url: str = "sqlite://") -> Iterator[Any]:
     conf.set_override("connection", url, group="placement_database")
     conf.set_override("sync_on_startup", True, group="placement_database")
     conf([], default_config_files=[], default_config_dirs=[])
-    with _own_database(url), direct.PlacementDirect(conf) as client:
+    with _own_database(url), _own_formats(), direct.PlacementDirect(conf) as client:
         for made in TRAITS:
             assert client.put(f"/traits/{made}", headers=at("1.6")).status_code == 201
         yield client
@@ -41,6 +43,14 @@ def _own_database(url: str) -> Iterator[None]:
     finally:
         manager.writer.get_engine().dispose()
         restore()
+
+
+def _own_formats() -> contextlib.AbstractContextManager[object]:
+    """Restore jsonschema's format of UUIDs, which old releases of Nova replace."""
+    checkers = jsonschema.FormatChecker.checkers
+    return mock.patch.dict(
+        checkers, uuid=jsonschema.Draft202012Validator.FORMAT_CHECKER.checkers["uuid"]
+    )
 
 
 def at(version: str) -> dict[str, str]:

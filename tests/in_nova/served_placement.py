@@ -1,83 +1,102 @@
-"""Commands in processes of their own, which ask the Placement of this process over HTTP."""
+"""Commands that ask a real Placement over HTTP; both run in processes of their own.
+
+A Nova that has eventlet turns the threads of the tests' process into green ones. A server in such a
+thread and a test that waits for a command would wait for each other.
+"""
 
 import contextlib
-import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
-import threading
-import wsgiref.simple_server
-from collections.abc import Callable, Iterator
-from typing import Any
-
-from oslo_config import cfg
-from placement import conf as placement_conf
-from placement import deploy
+import time
+from collections.abc import Iterator
 
 MAIN = "import sys; from steelyard import cli; sys.exit(cli.main())"
+PATIENCE = 100.0
+"""Seconds that a process may take."""
+
+_SERVER = pathlib.Path(__file__).with_name("placement_process.py")
 
 
 class Steelyard:
-    """Runs a command to its end; a cloud of the name "here" has the Placement.
+    """The command; the cloud ``here`` of its ``clouds.yaml`` has the Placement."""
 
-    ``before`` is what is called with the process and each request, until that is answered.
-    """
-
-    before: Callable[[Any, str, str], Any] | None = None
-
-    def __init__(self, app: Any, directory: pathlib.Path) -> None:
-        self._app = app
-        self._clouds = directory / "clouds.yaml"
-        self.url = ""
+    def __init__(self, port: int, log: pathlib.Path, clouds: pathlib.Path) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._log = log
+        self._clouds = clouds
 
     def __call__(self, *argv: str, token: str = "admin", stdin: str = "") -> tuple[int, str, str]:
+        """Run the command; return its exit status, output and error output."""
+        with self.started(*argv, token=token) as process:
+            out, err = process.communicate(stdin, timeout=PATIENCE)
+        return process.returncode, out, err
+
+    @contextlib.contextmanager
+    def started(self, *argv: str, token: str = "admin") -> Iterator[subprocess.Popen[str]]:
+        """Start the command; kill it if it is still running at the end."""
         auth = {"auth_type": "admin_token", "auth": {"endpoint": self.url, "token": token}}
         here = {**auth, "placement_endpoint_override": self.url}
         self._clouds.write_text(json.dumps({"clouds": {"here": here}}))
-        with subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", MAIN, *argv],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "OS_CLIENT_CONFIG_FILE": str(self._clouds)},
-        ) as self.process:
-            out, err = self.process.communicate(stdin, timeout=100)
-        return self.process.returncode, out, err
+        with _killed(
+            subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-c", MAIN, *argv],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "OS_CLIENT_CONFIG_FILE": str(self._clouds)},
+            )
+        ) as process:
+            yield process
 
-    def answer(self, environ: Any, start: Any) -> Any:
-        # Whole, before the process may be ended.
-        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"] or 0))
-        environ["wsgi.input"] = io.BytesIO(body)
-        if self.before is not None:
-            self.before(self.process, environ["REQUEST_METHOD"], environ["PATH_INFO"])
-        return self._app(environ, start)
+    def requests(self) -> list[str]:
+        """Return the requests that Placement received, each as its method and path."""
+        return self._log.read_text().splitlines()[1:]
 
-
-class Quiet(wsgiref.simple_server.WSGIRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (its name)
-        pass
+    def wait_for_writes(self, count: int) -> None:
+        """Return when Placement has received that many writes."""
+        deadline = time.monotonic() + PATIENCE
+        while sum(not request.startswith("GET ") for request in self.requests()) < count:
+            assert time.monotonic() < deadline, self.requests()
+            time.sleep(0.02)
 
 
 @contextlib.contextmanager
-def commands_on(directory: pathlib.Path) -> Iterator[Steelyard]:
-    """Commands on the Placement that is open here."""
-    conf = cfg.ConfigOpts()
-    placement_conf.register_opts(conf)
-    conf.set_override("auth_strategy", "noauth2", group="api")
-    conf([], default_config_files=[], default_config_dirs=[])
-    steelyard = Steelyard(deploy.loadapp(conf), directory)
-    server = wsgiref.simple_server.make_server(
-        "127.0.0.1", 0, steelyard.answer, handler_class=Quiet
-    )
-    steelyard.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield steelyard
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def commands_on(
+    database_url: str, directory: pathlib.Path, held_write: int = 0
+) -> Iterator[Steelyard]:
+    """Serve the Placement in that database, and return commands that ask it.
+
+    The write of the number ``held_write`` is carried out when its client has exited.
+    """
+    log, errors = directory / "placement.log", directory / "placement.errors"
+    with log.open("w") as said, errors.open("w") as complaints:
+        server = subprocess.Popen(
+            [sys.executable, "-W", "ignore", str(_SERVER), database_url, str(held_write)],
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=complaints,
+            text=True,
+        )
+    with _killed(server):
+        deadline = time.monotonic() + PATIENCE
+        while not log.read_text().endswith("\n"):
+            running = server.poll() is None and time.monotonic() < deadline
+            assert running, errors.read_text()
+            time.sleep(0.02)
+        yield Steelyard(int(log.read_text()), log, directory / "clouds.yaml")
+        server.communicate(timeout=PATIENCE)  # closes its standard input
+        assert server.returncode == 0, errors.read_text()
+
+
+@contextlib.contextmanager
+def _killed(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Kill the process if it is still running at the end."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()

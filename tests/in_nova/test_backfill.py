@@ -12,7 +12,7 @@ from typing import Any
 import placements
 import pytest
 from keystoneauth1 import adapter
-from served_placement import Steelyard, commands_on
+from served_placement import PATIENCE, Steelyard, commands_on
 
 from steelyard.consumers import ConsumerType, PlacementConsumers
 from steelyard.consumers.backfill import Backfill, Goal, Outcome, Result, candidates
@@ -120,8 +120,13 @@ class Cloud:
 
 
 @pytest.fixture
-def cloud(tmp_path: Any) -> Iterator[Cloud]:
-    with placements.placement(f"sqlite:///{tmp_path}/placement.db") as client:
+def database_url(tmp_path: Any) -> str:
+    return f"sqlite:///{tmp_path}/placement.db"
+
+
+@pytest.fixture
+def cloud(database_url: str) -> Iterator[Cloud]:
+    with placements.placement(database_url) as client:
         made = Cloud(client)
         made.provider()
         yield made
@@ -345,8 +350,8 @@ def test_a_placement_that_is_too_old_midway(cloud: Cloud) -> None:
 
 
 @pytest.fixture
-def served(cloud: Cloud, tmp_path: Any) -> Iterator[Steelyard]:
-    with commands_on(tmp_path) as steelyard:
+def served(cloud: Cloud, database_url: str, tmp_path: Any) -> Iterator[Steelyard]:
+    with commands_on(database_url, tmp_path) as steelyard:
         yield steelyard
 
 
@@ -398,14 +403,12 @@ def test_the_command_takes_a_list(cloud: Cloud, served: Steelyard) -> None:
 def test_a_list_with_a_malformed_line_changes_nothing(
     cloud: Cloud, served: Steelyard, tmp_path: Any
 ) -> None:
-    asked: list[str] = []
-    served.before = lambda process, method, path: asked.append(path)
     path = tmp_path / "old.txt"
     path.write_text(f"{cloud.consumer()}\nweb-1\n")
     status, out, err = served(*ARGV, "--consumers", str(path))
     assert (status, out) == (2, "")
     assert err.startswith(f"steelyard: {path}, line 2: 'web-1' is no UUID")
-    assert asked == []
+    assert served.requests() == []
 
 
 def test_a_failure_is_seen_in_the_status(cloud: Cloud, served: Steelyard) -> None:
@@ -430,29 +433,26 @@ def test_who_may_not_is_told_so_once(cloud: Cloud, served: Steelyard) -> None:
     assert len(err.splitlines()) == 1
 
 
-def test_an_interruption_tells_what_is_done(cloud: Cloud, served: Steelyard) -> None:
+def test_backfill_when_interrupted_reports_finished_changes(
+    cloud: Cloud, database_url: str, tmp_path: Any
+) -> None:
     consumers = [cloud.consumer() for _ in range(6)]
     resources = cloud.resources(consumers)
-    writes: list[str] = []
-
-    def interrupt(process: Any, method: str, path: str) -> None:
-        if method == "PUT":
-            writes.append(path)
-            if len(writes) == 3:
-                process.send_signal(signal.SIGINT)
-                process.wait()  # so that it cannot have got the answer
-
-    served.before = interrupt
-    status, out, err = served(*ARGV, "-f", "json")
-    assert status == 130
+    # Placement answers the third write only when the command has exited.
+    with commands_on(database_url, tmp_path, held_write=3) as served:
+        with served.started(*ARGV, "-f", "json") as process:
+            served.wait_for_writes(3)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=PATIENCE)
+        again = served(*ARGV, "-f", "json")
+    assert process.returncode == 130
     assert json.loads(out) == [row("changed", 2)]
     assert err == (
         "steelyard: interrupted\nsteelyard: stopped after 2 of 6 consumers; what is listed is "
         "done, and the next one perhaps; run the same again for the rest\n"
     )
-    served.before = None
-    # What was in hand has been written after all, by a Placement that nobody waited for.
-    status, out, _ = served(*ARGV, "-f", "json")
+    # Placement has carried out the third write, although the command did not wait for it.
+    status, out, _ = again
     assert status == 0
     assert json.loads(out) == [
         row("changed", 3),

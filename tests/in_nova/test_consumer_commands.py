@@ -23,9 +23,14 @@ HERE = ("--os-cloud", "here")
 
 
 @pytest.fixture
-def placement(tmp_path: pathlib.Path) -> Iterator[Any]:
+def database_url(tmp_path: pathlib.Path) -> str:
+    return f"sqlite:///{tmp_path}/placement.db"
+
+
+@pytest.fixture
+def placement(database_url: str) -> Iterator[Any]:
     """It has the two hosts as providers; of the first one it has no more than three VCPUs."""
-    with placements.placement(f"sqlite:///{tmp_path}/placement.db") as client:
+    with placements.placement(database_url) as client:
         for name, vcpus in (("a", 3), ("b", 8)):
             made = {"name": name, "uuid": UUIDS[name]}
             assert client.post("/resource_providers", json=made, headers=AT).ok
@@ -37,8 +42,8 @@ def placement(tmp_path: pathlib.Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def steelyard(placement: Any, tmp_path: pathlib.Path) -> Iterator[Steelyard]:
-    with commands_on(tmp_path) as made:
+def steelyard(placement: Any, database_url: str, tmp_path: pathlib.Path) -> Iterator[Steelyard]:
+    with commands_on(database_url, tmp_path) as made:
         yield made
 
 

@@ -371,12 +371,14 @@ def _faults_of_messages(broker: Broker, malformed: list[bytes]) -> Iterator[str]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--outcomes", type=int, default=10_000, help="in each of the runs")
+    parser.add_argument("--times", type=int, help="trouble in each run at most so many times")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     failed = False
     print(HEADER, flush=True)  # noqa: T201
     with brokers.own_host(brokers.url()) as url:
-        for dispatchers, trouble, most in RUNS:
+        for dispatchers, trouble, times in RUNS:
+            most = times if asked.times is None else min(times, asked.times)
             with databases.own_database(databases.url("postgresql")) as engine:
                 figures = soak(url, engine, asked.outcomes, dispatchers, trouble, most, asked.seed)
             print("\n".join([str(figures), *figures.faults[:20]]), flush=True)  # noqa: T201

@@ -126,7 +126,10 @@ class Imports(clouds.Cloud):
         self.directory = pathlib.Path(directory.name)
         self.clouds(admin={}, member={"username": "member", "project_id": OTHER_PROJECT})
         self.other = client.TestOpenStackClient(
-            "member", self.api_fixture.base_url, project_id=OTHER_PROJECT, roles=ROLES["member"]
+            "member",
+            self.api_fixture.api.base_url,
+            project_id=OTHER_PROJECT,
+            roles=ROLES["member"],
         )
         self.other.microversion = "2.64"
 
