@@ -25,6 +25,27 @@ def the_log() -> Iterator[None]:
 
 
 @pytest.fixture
+def closed_databases() -> Iterator[None]:
+    """Close the connections of every engine that the test uses, once the test has ended.
+
+    From Python 3.13 on, an SQLite connection that is left to the garbage collector fails a test.
+    What commands leave open is tested in ``functional/test_closed_databases.py``.
+    """
+    import sqlalchemy as sa
+
+    engines: list[sa.Engine] = []
+
+    def note(connection: sa.Connection) -> None:
+        engines.append(connection.engine)
+
+    sa.event.listen(sa.Engine, "engine_connect", note)
+    yield
+    sa.event.remove(sa.Engine, "engine_connect", note)
+    for engine in engines:
+        engine.dispose()
+
+
+@pytest.fixture
 def conf() -> Any:
     """A configuration of its own, that knows no option yet."""
     conf = cfg.ConfigOpts()

@@ -20,6 +20,8 @@ from steelyard.tags.callers import Trust
 from steelyard.tags.names import Owner
 from steelyard.tags.service import Caller
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 ALL = f"/servers/{MINE}/tags"
 ROUTES = [
     ("GET", ""),

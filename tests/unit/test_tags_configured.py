@@ -20,6 +20,8 @@ pytest.importorskip("alembic", reason="needs the extra sql")
 from steelyard.tags import TagStore, configured
 from steelyard.tags.service import Caller, Operator
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 CALLER = Caller("p", "u")
 SECRET = "hunter2"
 

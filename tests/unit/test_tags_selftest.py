@@ -16,6 +16,8 @@ pytest.importorskip("alembic", reason="needs the extra sql")
 from steelyard.tags.service import Caller, TagService
 from steelyard.tags.store import TagStore
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 SERVER = "3d4c9b1e"
 USER = Caller("p", "u")
 

@@ -38,10 +38,10 @@ class _AtUrl(Action):
         url = None if parsed_args.url is None else self.url(parsed_args)
         if parsed_args.schema == _TAGS:
             configured: TagStore = _load("store")(self.configuration(), url)
-            return configured
+            return self.opened.enter_context(configured)
         if url is None:
             raise errors.BadRequest("the database of consumers is missing: name it with --url")
-        return consumers.ConsumerStore(url)
+        return self.opened.enter_context(consumers.ConsumerStore(url))
 
     def url(self, parsed_args: argparse.Namespace) -> str:
         return existing(parsed_args.url)

@@ -90,6 +90,7 @@ class _UsingDatabase(Action):
                 f"with connection in [{options.TAGS_GROUP}]{self.otherwise}"
             )
         service: TagService = _load("service")(conf, None if url is None else existing(url))
+        self.opened.enter_context(service.store)
         return service
 
     otherwise = ""

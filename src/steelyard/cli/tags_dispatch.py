@@ -40,8 +40,10 @@ class TagsDispatch(Action):
                 f"--config-file; without one, steelyard tags watch settles outcomes by itself"
             )
         broker = _load("Broker")(url, group.queue)
-        require_tables(_load("store")(conf))
+        with _load("store")(conf) as store:
+            require_tables(store)
         service = _load("service")(conf)
+        self.opened.enter_context(service.store)
         dispatcher = _load("Dispatcher")(
             broker, service.settle, service.prefixes, prefetch=group.prefetch
         )

@@ -67,9 +67,11 @@ class TagsServe(Action):
         conf = self.configuration()
         group = options.register_tags(conf)
         url = None if parsed_args.url is None else existing(parsed_args.url)
-        require_tables(_load("store")(conf, url))
+        with _load("store")(conf, url) as store:
+            require_tables(store)
         told = _trust_this_machine(conf, parsed_args.host)
         service = _load("service")(conf, url)
+        self.opened.enter_context(service.store)
         application = _load("make_application")(service, conf)
         watch = _load("Watch")(service, group.marks_kept)
         with (

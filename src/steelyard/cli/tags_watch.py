@@ -37,8 +37,10 @@ class TagsWatch(Action):
         group = options.register_tags(conf)
         url = _load("transport_url")(conf)
         broker = None if url is None else _load("Broker")(url, group.queue)
-        require_tables(_load("store")(conf))
+        with _load("store")(conf) as store:
+            require_tables(store)
         service = _load("service")(conf)
+        self.opened.enter_context(service.store)
         if isinstance(service.backend, MemoryBackend):
             raise errors.BadRequest(
                 f"the backend 'memory' is within the process that has it, and steelyard tags serve "
