@@ -1,16 +1,35 @@
+import faulthandler
 import logging
-from collections.abc import Iterator
+import signal
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import hypothesis
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from oslo_config import cfg
+
+# A shell ignores SIGINT for its background jobs, and every process below inherits that: tests that
+# send SIGINT would hang. With Python's own handler here, processes that tests start get the default.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says something about the machine, not about the law.
 hypothesis.settings.register_profile(
     "steelyard", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("steelyard")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Limit the teardown of a failed test: pytest stops its own timers when a test fails."""
+    faulthandler.dump_traceback_later(
+        float(item.config.getini("faulthandler_timeout")),
+        file=item.config.stash[fault_handler_stderr_fd_key],
+        exit=True,
+    )
+    return (yield)
 
 
 @pytest.fixture(autouse=True)
