@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import alembic.command
 import alembic.config
@@ -72,6 +72,22 @@ class Store:
 
     def __init__(self, where: str | sa.URL | sa.Engine | sa.Connection) -> None:
         self._database = engines.prepared(where)
+        self._owns_engine = isinstance(where, str | sa.URL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections that the store opened.
+
+        An engine or a connection that the caller gave is left open. A store that was made from a
+        URL connects again when it is used again; a database in memory is lost.
+        """
+        if self._owns_engine:
+            self._database.engine.dispose()
 
     @property
     def inside_a_transaction(self) -> bool:

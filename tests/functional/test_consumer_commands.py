@@ -11,6 +11,8 @@ from steelyard import cli
 from steelyard.consumers import ConsumerStore
 from steelyard.tags import TagStore
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 
 @pytest.fixture
 def url(tmp_path: Any) -> str:

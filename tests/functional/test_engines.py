@@ -13,6 +13,8 @@ from steelyard.consumers import ConsumerStore
 from steelyard.consumers.model import allocations, consumers
 from steelyard.errors import BadRequest, MissingExtra, ServiceError
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 SECRET = "hunter2"
 
 

@@ -14,6 +14,8 @@ from steelyard.scheduler import Cloud, FilterScheduler, Flavor, Host
 from steelyard.scheduler.cloud_file import uuid_of
 from steelyard.scheduler.recording import Recorder
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 A, B = (f"10000000-0000-4000-8000-00000000000{n}" for n in (1, 2))
 HAS = {"vcpus": 8, "disk_gb": 100, "resources": {"CUSTOM_LICENCE": 8, "VGPU": 8}}
 CLOUD = {

@@ -18,6 +18,8 @@ from consumer_stores import C1, C2, body
 from steelyard.consumers import ConsumerStore
 from steelyard.errors import Conflict, ServiceError
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 
 @pytest.fixture
 def path(tmp_path: pathlib.Path) -> pathlib.Path:

@@ -21,6 +21,8 @@ from steelyard.tags.dispatcher import Dispatcher
 from steelyard.tags.states import Kind, Outcome
 from steelyard.tags.watch import Watch
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 KEPT = 86400.0
 
 

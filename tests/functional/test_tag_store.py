@@ -16,6 +16,8 @@ from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.names import MOST
 from steelyard.tags.states import Instance, State
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 
 @pytest.fixture
 def url(tmp_path: Any) -> str:

@@ -17,6 +17,8 @@ from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.callers import Trust
 from steelyard.tags.service import Caller
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 ALL = f"/servers/{MINE}/tags"
 ROUTES = [
     ("GET", ""),

@@ -23,6 +23,8 @@ from steelyard.tags.dispatcher import Dispatcher
 from steelyard.tags.model import backend as backend_table
 from steelyard.tags.states import Change, Instance, Kind, Operation, Outcome, Status
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 CLUSTER = BackendIdentity("ganeti", "cluster.example.org")
 MEMORY = MemoryBackend().identity()
 USER = "cyclades:user:"

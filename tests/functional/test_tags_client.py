@@ -20,6 +20,8 @@ from steelyard.tags.names import check_name
 from steelyard.tags.service import Operator
 from steelyard.tags.states import Instance, Status
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 SERVER = "3d4c9b1e"
 
 

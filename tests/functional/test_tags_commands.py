@@ -23,8 +23,11 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from keystonemiddleware import auth_token, fixture
 
-# openstacksdk's own affairs.
-pytestmark = pytest.mark.filterwarnings("ignore:.*(InfluxDB|service_type)")
+pytestmark = [
+    pytest.mark.usefixtures("closed_databases"),
+    # openstacksdk warns of a missing InfluxDB and of this service type.
+    pytest.mark.filterwarnings("ignore:.*(InfluxDB|service_type)"),
+]
 
 SERVER = "3d4c9b1e"
 USER = Caller("p", "u")

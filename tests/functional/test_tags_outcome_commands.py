@@ -19,6 +19,8 @@ from steelyard.tags import TagStore
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.broker import Broker
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 SECRET = "hunter2"
 BROKER = f"amqp://steelyard:{SECRET}@127.0.0.1:1/tags"
 

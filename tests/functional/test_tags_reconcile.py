@@ -20,6 +20,8 @@ from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.model import instances
 from steelyard.tags.states import Change, Instance, Kind, Mark, Operation, State, Status
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 SOURCE = pathlib.Path(__file__).parent / "third_party"
 USER = "cyclades:user:"
 

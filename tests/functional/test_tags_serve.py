@@ -26,6 +26,8 @@ from steelyard.tags import TagStore
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.states import Instance
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guides" / "instance-tags.rst"
 COMMAND = [sys.executable, "-c", "from steelyard import cli; raise SystemExit(cli.main())"]
 P = {"X-Project-Id": "p", "X-User-Id": "u"}

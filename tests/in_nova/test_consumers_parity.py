@@ -257,21 +257,34 @@ class Sequence:
                 self.both.usages(project, user, kind)
 
 
-SEEN: collections.Counter[tuple[str, int | str]] = collections.Counter()
+def test_the_same_answers(placement: Any, store: ConsumerStore) -> None:
+    seen: collections.Counter[tuple[str, int | str]] = collections.Counter()
 
+    # The same examples in each run: a new one that tells the two apart is for a person to judge.
+    @settings(
+        max_examples=180, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(operations=sequences)
+    def law(operations: Any) -> None:
+        both = Both(placement, store)
+        sequence = Sequence(both)
+        for operation, what in operations:
+            sequence.happen(operation, what)
+        sequence.look()
+        seen.update(both.seen)
 
-# The same examples in each run: a new one that tells the two apart is for a person to judge.
-@settings(
-    max_examples=150, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
-)
-@given(operations=sequences)
-def test_the_same_answers(placement: Any, store: ConsumerStore, operations: Any) -> None:
-    both = Both(placement, store)
-    sequence = Sequence(both)
-    for operation, what in operations:
-        sequence.happen(operation, what)
-    sequence.look()
-    SEEN.update(both.seen)
+    law()
+    # The examples reach every answer of every operation.
+    for operation, answers in {
+        "put": (204, 400, 409),
+        "post": (204, 400, 409),
+        "reshape": (204, 400, 409),
+        "delete": (204, 404),
+        "get": ("something", "nothing"),
+        "usages": (200, 400),
+    }.items():
+        for answer in answers:
+            assert seen[operation, answer] > 20, seen
 
 
 def taking(resources: Any, provider: str = PROVIDERS[0]) -> Any:
@@ -437,16 +450,3 @@ def test_the_client_reshapes(placement: Any) -> None:
     client.reshape({"inventories": {PROVIDERS[1]: there}, "allocations": moved})
     found = client.get_allocations(consumer)
     assert (found["consumer_type"], found["consumer_generation"]) == ("MIGRATION", 2)
-
-
-def test_the_examples_were_worth_it() -> None:
-    for operation, answers in {
-        "put": (204, 400, 409),
-        "post": (204, 400, 409),
-        "reshape": (204, 400, 409),
-        "delete": (204, 404),
-        "get": ("something", "nothing"),
-        "usages": (200, 400),
-    }.items():
-        for answer in answers:
-            assert SEEN[operation, answer] > 20, SEEN

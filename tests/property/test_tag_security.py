@@ -155,8 +155,10 @@ def _listening(statements: list[str]) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
-    return World()
+def world() -> Iterator[World]:
+    made = World()
+    with made.store:
+        yield made
 
 
 def calls(service: TagService, caller: Caller, server: str, name: str) -> list[Callable[[], Any]]:

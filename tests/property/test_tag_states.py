@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from steelyard.errors import BadRequest, Conflict
@@ -218,9 +218,13 @@ def test_what_is_refused_has_never_been_asked(
 counts = st.integers(0, MOST + 3)
 
 
+@example(active=MOST + 1, pending=0, again=MOST + 1, new=0)
 @given(counts, counts, counts, counts)
 def test_the_limit(active: int, pending: int, again: int, new: int) -> None:
-    """Of the tags that are there, some are named again beside the new ones."""
+    """Name some of the tags that are there again, beside new ones.
+
+    A call that names more tags than the limit is refused even if all of them are there.
+    """
     names = [f"t{number}" for number in range(active + pending)]
     there = {
         (USER, name): Status.ACTIVE if number < active else Status.PENDADD
@@ -231,7 +235,7 @@ def test_the_limit(active: int, pending: int, again: int, new: int) -> None:
     state = State({**there, **theirs})
     left = {name for name, status in state.of(USER).items() if status is Status.PENDADD}
     for decide, count in (
-        (states.adding, len(there) + new if new else len(wanted)),
+        (states.adding, max(len(wanted), len(there) + new if new else 0)),
         (states.replacing, len(left.union(wanted))),
     ):
         if count > MOST:

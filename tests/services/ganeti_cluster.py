@@ -40,17 +40,12 @@ def scripts() -> pathlib.Path:
     return pathlib.Path(os.environ.get(VARIABLE, _ROOT.parent / "shared" / "ganeti"))
 
 
-def why_impossible() -> str | None:
-    """None if there can be a Ganeti on this machine."""
+def why_unavailable() -> str | None:
+    """Return why no cluster can run here, or None if one can."""
     if not pathlib.Path("/etc/debian_version").is_file():
         return "a Ganeti is installed from the packages of Debian"
     if os.geteuid() != 0:
         return "a Ganeti in namespaces of its own needs root"
-    return None
-
-
-def why_missing() -> str | None:
-    """None if it is known how to bring it up."""
     if not (scripts() / "up").is_file():
         return f"no scripts for a Ganeti in {scripts()} (set {VARIABLE})"
     return None
@@ -107,16 +102,12 @@ class Cluster:
 
 @contextlib.contextmanager
 def needed() -> Iterator[Cluster]:
-    """A cluster that runs; where there can be none, the test is skipped.
+    """Yield a running cluster; without one, skip the test, or fail it if services are required.
 
-    Where there can be one and it is not known how, it fails where services are required.
     What runs already is used, and left running. There is one on a machine: who else runs these
     tests there has to wait.
     """
-    impossible = why_impossible()
-    if impossible:
-        pytest.skip(impossible)
-    why = why_missing()
+    why = why_unavailable()
     if why and os.environ.get(databases.REQUIRE) == "1":
         pytest.fail(f"{why}; {databases.REQUIRE} is set", pytrace=False)
     if why:

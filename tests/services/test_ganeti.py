@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import time
@@ -41,6 +42,7 @@ CALLER, OPERATOR = Caller("p", "u"), Operator()
 ACTIVE, PENDADD = Status.ACTIVE, Status.PENDADD
 USER, SYSTEM = "cyclades:user:", "cyclades:system:"
 PATIENCE = 60.0
+NOBODY = 65534
 CREATION = {
     "disk_template": "diskless",
     "disks": [],
@@ -543,15 +545,35 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(cluster: Cluster) -> N
             cluster.backend(**changed).horizon()
 
 
-def test_a_cluster_that_must_be_there_and_is_not_fails_the_test(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
+@pytest.fixture
+def without_scripts(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     monkeypatch.setenv(ganeti_cluster.VARIABLE, str(tmp_path))
+
+
+@pytest.fixture
+def as_ordinary_user() -> Iterator[None]:
+    """Give up the rights of root while the test runs."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(NOBODY)
+    yield
+    os.seteuid(before)
+
+
+@pytest.mark.parametrize("condition", ["without_scripts", "as_ordinary_user"])
+def test_needed_without_a_cluster_skips_or_fails_if_services_are_required(
+    request: Any, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    request.getfixturevalue(condition)
+    why = ganeti_cluster.why_unavailable()
+    assert why is not None
     monkeypatch.delenv(databases.REQUIRE, raising=False)
-    with pytest.raises(pytest.skip.Exception, match="no scripts for a Ganeti"):
+    with pytest.raises(pytest.skip.Exception, match=re.escape(why)):
         ganeti_cluster.needed().__enter__()
     monkeypatch.setenv(databases.REQUIRE, "1")
-    with pytest.raises(pytest.fail.Exception, match="STEELYARD_REQUIRE_SERVICES is set"):
+    with pytest.raises(
+        pytest.fail.Exception, match=f"{re.escape(why)}; {databases.REQUIRE} is set"
+    ):
         ganeti_cluster.needed().__enter__()
 
 

@@ -17,6 +17,8 @@ from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.service import Caller, Operator
 from steelyard.tags.states import Instance, Status
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 CALLER = Caller("p", "u")
 SECRET = "hunter2"
 

@@ -13,6 +13,8 @@ from steelyard.tags.service import Caller, TagService
 from steelyard.tags.states import Instance
 from steelyard.tags.store import TagStore
 
+pytestmark = pytest.mark.usefixtures("closed_databases")
+
 SERVER = "3d4c9b1e"
 USER = Caller("p", "u")
 

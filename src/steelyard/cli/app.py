@@ -86,10 +86,13 @@ class Action(command.Command):
     """A command that ends with one clear line where it cannot do what it is asked for."""
 
     app: App
+    opened: contextlib.ExitStack
+    """What the command opened, such as stores; closed when the command ends."""
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:
-            return super().run(parsed_args)
+            with contextlib.ExitStack() as self.opened:
+                return super().run(parsed_args)
         except NoValidHost as error:
             return self.end(error, NO_VALID_HOST)
         except (errors.SteelyardError, cfg.Error) as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 # Its store and its client need extras, which the other commands do without: named where used.
 from steelyard import consumers, errors
 from steelyard.cli import os_clouds
-from steelyard.cli.app import Listing
+from steelyard.cli.app import Action, Listing
 from steelyard.cli.columns import Amounts, Names
 from steelyard.consumers import names
 from steelyard.consumers.usages import COUNT
@@ -33,7 +33,19 @@ def existing(url: str) -> str:
     return url
 
 
-class Usage(Listing):
+class _OnConsumers(Action):
+    """A command on a store of consumers or on a Placement."""
+
+    def model(self, parsed_args: argparse.Namespace) -> "ConsumerStore | PlacementConsumers":
+        if parsed_args.url is None:
+            return consumers.PlacementConsumers(os_clouds.placement(parsed_args.os_cloud))
+        return self.store(parsed_args)
+
+    def store(self, parsed_args: argparse.Namespace) -> "ConsumerStore":
+        return self.opened.enter_context(consumers.ConsumerStore(existing(parsed_args.url)))
+
+
+class Usage(_OnConsumers, Listing):
     """Show what a project uses, and by how many consumers, by type."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -51,11 +63,11 @@ class Usage(Listing):
         asked = (parsed_args.project, parsed_args.user, parsed_args.type)
         return [
             (name, used[COUNT], Amounts({key: used[key] for key in sorted(used) if key != COUNT}))
-            for name, used in sorted(_model(parsed_args).usages(*asked)["usages"].items())
+            for name, used in sorted(self.model(parsed_args).usages(*asked)["usages"].items())
         ]
 
 
-class ConsumerTypes(Listing):
+class ConsumerTypes(_OnConsumers, Listing):
     """List the types of consumers, how many there are, and which names may be slips."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -73,22 +85,21 @@ class ConsumerTypes(Listing):
         return ("Type", "Consumers", "Perhaps meant")
 
     def content(self, parsed_args: argparse.Namespace) -> Any:
-        counts = _counts(parsed_args)
+        counts = self._counts(parsed_args)
         near = names.near_misses(counts)
         return [(name, counts[name], Names(near.get(name, []))) for name in sorted(counts)]
 
-
-def _counts(parsed_args: argparse.Namespace) -> dict[str, int]:
-    """How many consumers of each type there are."""
-    project, user = parsed_args.project, parsed_args.user
-    if project is not None:
-        usages = _model(parsed_args).usages(project, user)["usages"]
-        return {name: used[COUNT] for name, used in usages.items()}
-    if user is not None:
-        raise errors.BadRequest("--user is a user of a project: name that too, with --project")
-    if parsed_args.url is None:
-        raise errors.BadRequest("Placement counts the consumers of one project: name --project")
-    return consumers.ConsumerStore(existing(parsed_args.url)).types()
+    def _counts(self, parsed_args: argparse.Namespace) -> dict[str, int]:
+        """Return how many consumers of each type there are."""
+        project, user = parsed_args.project, parsed_args.user
+        if project is not None:
+            usages = self.model(parsed_args).usages(project, user)["usages"]
+            return {name: used[COUNT] for name, used in usages.items()}
+        if user is not None:
+            raise errors.BadRequest("--user is a user of a project: name that too, with --project")
+        if parsed_args.url is None:
+            raise errors.BadRequest("Placement counts the consumers of one project: name --project")
+        return self.store(parsed_args).types()
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
@@ -97,9 +108,3 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--os-cloud", metavar="NAME", help="a cloud of clouds.yaml whose Placement to ask"
     )
-
-
-def _model(parsed_args: argparse.Namespace) -> "ConsumerStore | PlacementConsumers":
-    if parsed_args.url is None:
-        return consumers.PlacementConsumers(os_clouds.placement(parsed_args.os_cloud))
-    return consumers.ConsumerStore(existing(parsed_args.url))

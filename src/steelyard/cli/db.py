@@ -36,13 +36,13 @@ class _AtUrl(Action):
             return self.tag_store(parsed_args)
         if parsed_args.url is None:
             raise errors.BadRequest("the database of consumers is missing: name it with --url")
-        return consumers.ConsumerStore(self.url(parsed_args))
+        return self.opened.enter_context(consumers.ConsumerStore(self.url(parsed_args)))
 
     def tag_store(self, parsed_args: argparse.Namespace) -> "TagStore":
         with extras.required("sql", "the tag store"):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
         url = None if parsed_args.url is None else self.url(parsed_args)
-        return configured.store(self.configuration(), url)
+        return self.opened.enter_context(configured.store(self.configuration(), url))
 
     def url(self, parsed_args: argparse.Namespace) -> str:
         return existing(parsed_args.url)

@@ -44,6 +44,9 @@ class Recording(Action):
         if not records(parsed_args):
             return contextlib.nullcontext()
         model = scheduler.consumers(self._where(parsed_args))
+        # Models of other distributions may lack the method.
+        if hasattr(model, "close"):
+            self.opened.callback(model.close)
         whose = [NOBODY if given is None else given for given in (project, user)]
         return Recorder(scheduler, model, *whose).recorded(selection)
 

@@ -79,13 +79,15 @@ class _UsingDatabase(Action):
         """The service over the database at the URL, or the one that is configured."""
         with extras.required("sql", "the tag service"):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
-        return configured.service(*self._database(parsed_args))
+        service = configured.service(*self._database(parsed_args))
+        self.opened.enter_context(service.store)
+        return service
 
     def store(self, parsed_args: argparse.Namespace) -> "TagStore":
         """Return the store alone, in the same database."""
         with extras.required("sql", "the tag store"):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
-        return configured.store(*self._database(parsed_args))
+        return self.opened.enter_context(configured.store(*self._database(parsed_args)))
 
     def _database(self, parsed_args: argparse.Namespace) -> "tuple[cfg.ConfigOpts, str | None]":
         conf, url = self.configuration(), parsed_args.url

@@ -33,8 +33,10 @@ class TagsDispatch(Action):
             from steelyard.tags.broker import Broker  # noqa: PLC0415  (an extra)
             from steelyard.tags.dispatcher import Dispatcher  # noqa: PLC0415  (as above)
         broker = Broker(url, group.queue)
-        require_tables(configured.store(conf))
+        with configured.store(conf) as store:
+            require_tables(store)
         service = configured.service(conf)
+        self.opened.enter_context(service.store)
         service.check_backend()
         dispatcher = Dispatcher(broker, service.settle, service.prefixes, prefetch=group.prefetch)
         with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:

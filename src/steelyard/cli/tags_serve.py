@@ -61,9 +61,11 @@ class TagsServe(Action):
         conf = self.configuration()
         group = options.register_tags(conf)
         url = None if parsed_args.url is None else existing(parsed_args.url)
-        require_tables(configured.store(conf, url))
+        with configured.store(conf, url) as store:
+            require_tables(store)
         told = _trust_this_machine(conf, parsed_args.host)
         service = configured.service(conf, url)
+        self.opened.enter_context(service.store)
         service.check_backend()
         application = make_application(service, conf)
         watch = Watch(service, group.marks_kept)

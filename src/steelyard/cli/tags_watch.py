@@ -32,8 +32,10 @@ class TagsWatch(Action):
             with extras.required("amqp", "the message broker"):
                 from steelyard.tags.broker import Broker  # noqa: PLC0415  (an extra)
             broker = Broker(url, group.queue)
-        require_tables(configured.store(conf))
+        with configured.store(conf) as store:
+            require_tables(store)
         service = configured.service(conf)
+        self.opened.enter_context(service.store)
         service.check_backend()
         if isinstance(service.backend, MemoryBackend):
             raise errors.BadRequest(

@@ -26,18 +26,24 @@ _AT_ONCE = 500
 
 
 def service(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagService:
-    """The service, over the database at the URL or the one that is configured."""
+    """Return the service, over the database at the URL or the configured one.
+
+    The caller closes the service's store.
+    """
     group = options.register_tags(conf)
     with _naming("user_prefix and system_prefix"):
         prefixes = Prefixes(group.user_prefix, group.system_prefix)
     with _naming("incompatible"):
         clashes = Clashes.parse(group.incompatible)
-    tables = store(conf, url)
-    made = backend(conf)
-    # Only its own database: the instances of another one are not there for it.
-    if isinstance(made, MemoryBackend) and tables.backend() == made.identity():
-        _adopt(made, tables)
-    return TagService(tables, made, prefixes, clashes, group.give_up_after)
+    with contextlib.ExitStack() as opened:
+        tables = opened.enter_context(store(conf, url))
+        made = backend(conf)
+        # Only its own database: the instances of another one are not there for it.
+        if isinstance(made, MemoryBackend) and tables.backend() == made.identity():
+            _adopt(made, tables)
+        service = TagService(tables, made, prefixes, clashes, group.give_up_after)
+        opened.pop_all()  # the caller closes the store of a service that was made
+    return service
 
 
 def backend(conf: cfg.ConfigOpts | None = None) -> TagBackend:
@@ -72,7 +78,10 @@ def upgrade(tables: TagStore, conf: cfg.ConfigOpts | None = None) -> None:
 
 
 def store(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagStore:
-    """The store alone, in the database at the URL or in the one that is configured."""
+    """Return the store alone, in the database at the URL or in the configured one.
+
+    The caller closes it.
+    """
     return TagStore(_url(conf, options.register_tags(conf).connection, url))
 
 
