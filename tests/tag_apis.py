@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from oslo_config import cfg
+from tag_databases import upgrade
 
 from steelyard import conf as options
 from steelyard.tags import TagService, TagStore
@@ -45,7 +46,7 @@ def service(url: str, backend: TagBackend | None = None, clashes: str = "") -> T
     if backend is None:
         backend = MemoryBackend()
     store = TagStore(url)
-    store.upgrade_for(backend.identity())
+    upgrade(store, backend.identity())
     if isinstance(backend, MemoryBackend):
         backend.adopt({"vm-mine": (), "vm-theirs": ()})
     made = TagService(store, backend, DEFAULT_PREFIXES, Clashes.parse([clashes] if clashes else []))

@@ -4,6 +4,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from steelyard.tags import TagStore
+from steelyard.tags.backends.base import BackendIdentity
+from steelyard.tags.backends.memory import MemoryBackend
+
 WRITING: dict[str, tuple[str, ...]] = {
     "add": ("add", "s1", "web"),
     "add for the system": ("add", "s1", "web", "--owner", "system"),
@@ -15,6 +19,7 @@ WRITING: dict[str, tuple[str, ...]] = {
     "reconcile": ("reconcile",),
     "reconcile with a dry run": ("reconcile", "--dry-run"),
     "reconcile with new jobs": ("reconcile", "--jobs-anew"),
+    "selftest": ("selftest", "s1"),
     "serve": ("serve", "--port", "0"),
     "backend set, renamed": ("backend", "set", "memory", "--renamed"),
 }
@@ -40,3 +45,9 @@ def dump(url: str) -> dict[str, list[Any]]:
             }
     finally:
         engine.dispose()
+
+
+def upgrade(store: TagStore, owner: BackendIdentity | None = None) -> None:
+    """Upgrade the tables, and record the backend, by default the one in memory."""
+    store.upgrade()
+    store.record_backend(MemoryBackend().identity() if owner is None else owner)

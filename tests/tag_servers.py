@@ -8,6 +8,7 @@ from typing import Any
 from wsgiref import simple_server
 
 from oslo_config import cfg
+from tag_databases import upgrade
 
 from steelyard import conf as options
 from steelyard.tags import TagService, TagStore
@@ -40,7 +41,7 @@ def served(application: Any) -> Iterator[str]:
 def tag_service(directory: Any) -> TagService:
     """A service with a database of its own, and a backend in memory that waits to be polled."""
     store = TagStore(f"sqlite:///{directory}/tags.db")
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     return TagService(store, MemoryBackend())
 
 

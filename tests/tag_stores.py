@@ -1,7 +1,9 @@
 """What holds for a store of tags on every database."""
 
+import concurrent.futures
 import contextlib
 import functools
+import threading
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,8 +14,9 @@ import pytest
 import sqlalchemy as sa
 
 from steelyard.consumers import ConsumerStore
-from steelyard.errors import BadRequest, Conflict, InvalidTag, NotFound
-from steelyard.tags import TagService, TagStore
+from steelyard.errors import BadRequest, Conflict, InvalidTag, NotFound, WrongBackend
+from steelyard.tags import TagService, TagStore, model
+from steelyard.tags.backends.base import BackendIdentity
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.codec import encode
 from steelyard.tags.model import metadata
@@ -451,6 +454,55 @@ def check_many_are_reconciled_with_few_statements(store: TagStore) -> None:
             assert service.tags(CALLER, server) == dict.fromkeys(names, ACTIVE)
 
 
+def check_one_backend_is_recorded(store: TagStore) -> None:
+    """However many processes record one at once."""
+    alike = [BackendIdentity("ganeti", "one.example.org")] * 4
+    different = [BackendIdentity("ganeti", f"{number}.example.org") for number in range(4)]
+
+    def record(identity: BackendIdentity) -> bool:
+        together.wait(20)
+        try:
+            store.record_backend(identity)
+        except WrongBackend:
+            return False
+        return True
+
+    for identities in (alike, different):
+        for _ in range(5):
+            forget_backend(store)
+            together = threading.Barrier(len(identities))
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                done = list(pool.map(record, identities))
+            owner = store.backend()
+            assert done == [identity == owner for identity in identities]
+
+
+def forget_backend(store: TagStore) -> None:
+    store.in_a_transaction(lambda connection: connection.execute(sa.delete(model.backend)))
+
+
+def check_a_move_waits_for_changes(store: TagStore) -> None:
+    """So it sees each operation that has been begun for the former backend."""
+    service, _ = made(store, "s1")
+    begun = threading.Event()
+    other = BackendIdentity("ganeti", "other.example.org")
+    operation = Operation("o1", Kind.ADD, USER, ("red",), 1.0)
+
+    def begin(state: State) -> tuple[Change, None]:
+        begun.set()
+        time.sleep(0.3)
+        return Change({(USER, "red"): PENDADD}, begun=(operation,)), None
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        changing = pool.submit(service.store.change, "s1", begin)
+        assert begun.wait(20)
+        with pytest.raises(Conflict, match="unfinished operations of memory 'in-process': 1"):
+            store.move_to_backend(other)
+        changing.result()
+    assert store.backend() == service.identity()
+    assert [each for _, each in store.pending()] == [operation]
+
+
 def check_a_change_is_done_as_a_whole(store: TagStore) -> None:
     store.register(Instance("s1", "vm", "p", "u"))
     put(store, "s1", red=ACTIVE)
@@ -620,6 +672,8 @@ OPERATIONS = [
     check_an_instance_that_is_not_the_callers_is_never_theirs,
     check_jobs_are_forgotten,
     check_many_are_reconciled_with_few_statements,
+    check_one_backend_is_recorded,
+    check_a_move_waits_for_changes,
     check_a_change_is_done_as_a_whole,
     check_owners_are_kept_apart,
 ]

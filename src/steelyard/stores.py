@@ -94,15 +94,13 @@ class Store:
         """Whether it works inside a transaction of the caller's."""
         return isinstance(self._database, sa.Connection)
 
-    def upgrade(self, revision: str = "head", *checks: Callable[[sa.Connection], None]) -> None:
+    def upgrade(self, revision: str = "head") -> None:
         """Brings the tables to the revision; refuses a database that is somebody else's.
-
-        The checks are called before anything is changed, and raise an error to prevent it.
 
         What is there already is left as it is, and others who upgrade the same wait: it can be
         repeated, by anybody, whenever it has been stopped.
         """
-        self._migrate(alembic.command.upgrade, revision, self._refuse_what_is_not_ours, *checks)
+        self._migrate(alembic.command.upgrade, revision, self._refuse_what_is_not_ours)
 
     def downgrade(self, revision: str) -> None:
         """Takes the tables back to the revision."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 import sqlalchemy as sa
 from benchmarks.trait_queries import database
 from services import databases
+from tag_databases import upgrade
 
 from steelyard.tags import TagService, TagStore, encode
 from steelyard.tags.backends.memory import MemoryBackend
@@ -74,7 +75,7 @@ def counted(engine: sa.Engine) -> Iterator[list[str]]:
 
 def fill(engine: sa.Engine, servers: int) -> list[str]:
     """So many instances without tags; what the backend calls them."""
-    TagStore(engine).upgrade_for(MemoryBackend().identity())
+    upgrade(TagStore(engine))
     names = [f"vm-{number:06}" for number in range(servers)]
     rows = [{"id": name, "name": name, "project": "p", "user": "u"} for name in names]
     with engine.begin() as connection:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import tag_brokers
 from tag_brokers import dispatching, own_queue, send, until
+from tag_databases import upgrade
 from tag_stores import ACTIVE, CALLER, PENDADD, made
 
 from steelyard import errors
@@ -36,7 +37,7 @@ def broker() -> Iterator[Broker]:
 def service(tmp_path: Any) -> TagService:
     """With two instances, whose jobs are done when the backend is told so."""
     store = TagStore(f"sqlite:///{tmp_path}/tags.db")
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     return made(store, "s1", "s2")[0]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 import tag_stores
+from tag_databases import upgrade
 from tag_stores import ACTIVE, CALLER, PENDADD, made, put
 
 from steelyard.errors import BackendRefused, BadRequest, Conflict, NotFound, ServiceError
@@ -35,7 +36,7 @@ def engine(url: str) -> Iterator[sa.Engine]:
 @pytest.mark.parametrize("check", tag_stores.OPERATIONS)
 def test_what_is_kept(url: str, check: Any) -> None:
     store = TagStore(url)
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     check(store)
 
 
@@ -55,7 +56,7 @@ def test_a_database_without_the_tables_says_so(url: str) -> None:
 
 def test_of_many_at_once_as_many_are_added_as_there_is_room_for(url: str) -> None:
     store = TagStore(url)
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     service, _ = made(store, "s1")
     put(store, "s1", **{str(number): ACTIVE for number in range(MOST - 3)})
 
@@ -72,7 +73,7 @@ def test_of_many_at_once_as_many_are_added_as_there_is_room_for(url: str) -> Non
 
 def test_a_database_in_memory_is_one_for_all_threads() -> None:
     store = TagStore("sqlite://")
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         register = [Instance(str(n), str(n), "p", "u") for n in range(8)]
         list(pool.map(store.register, register))
@@ -82,7 +83,7 @@ def test_a_database_in_memory_is_one_for_all_threads() -> None:
 def test_an_id_that_has_become_anothers_is_not_there(url: str) -> None:
     """Between the look at whose an instance is and the change, another project has its id."""
     store = TagStore(url)
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     mine = Instance("s1", "vm-1", "p", "u")
     theirs = Instance("s1", "vm-2", "q", "v")
     store.register(theirs)
@@ -97,7 +98,7 @@ def test_one_outcome_that_cannot_be_settled_holds_up_no_others(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = TagStore(url)
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     service = TagService(store, MemoryBackend())
     for server in ("s1", "s2"):
         service.create(CALLER, f"vm-{server}", ["a"], server)
@@ -130,7 +131,7 @@ def test_a_backend_that_cannot_be_asked_about_jobs_is_asked_another_time(
             return super().jobs(numbers)
 
     store = TagStore(url)
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     backend = Odd()
     service = TagService(store, backend)
     service.create(CALLER, "vm-1", ["a"], "s1")
@@ -153,7 +154,7 @@ def test_what_somebody_else_settles_meanwhile_is_not_waited_for(url: str) -> Non
             others.poll()
             return super().state(instance, being)
 
-    Slow(url).upgrade_for(MemoryBackend().identity())
+    upgrade(Slow(url))
     backend = MemoryBackend()
     others = TagService(TagStore(url), backend)
     service = TagService(Slow(url), backend)
@@ -172,7 +173,7 @@ def test_nothing_is_deleted_for_what_cannot_be_added(url: str) -> None:
             return super().add(instance, tags)
 
     store = TagStore(url)
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     backend = Full()
     service = TagService(store, backend)
     service.create(CALLER, "vm-1", ["old"], "s1")

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import trustme
 from tag_brokers import until
+from tag_databases import upgrade
 
 from steelyard import cli, errors
 from steelyard.tags import TagStore
-from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.broker import Broker
 
 pytestmark = pytest.mark.usefixtures("closed_databases")
@@ -28,7 +28,7 @@ BROKER = f"amqp://steelyard:{SECRET}@127.0.0.1:1/tags"
 @pytest.fixture
 def url(tmp_path: Any) -> str:
     made = f"sqlite:///{tmp_path}/tags.db"
-    TagStore(made).upgrade_for(MemoryBackend().identity())
+    upgrade(TagStore(made))
     return made
 
 

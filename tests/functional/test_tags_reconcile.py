@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tag_databases import upgrade
 
 from steelyard.tags import TagStore, encode
 from steelyard.tags.backends.base import BackendIdentity
@@ -45,7 +46,7 @@ def backend(tmp_path: pathlib.Path) -> pathlib.Path:
 @pytest.fixture
 def store(tmp_path: pathlib.Path) -> TagStore:
     made = TagStore(f"sqlite:///{tmp_path}/tags.db")
-    made.upgrade_for(BackendIdentity("files", "backend"))
+    upgrade(made, BackendIdentity("files", "backend"))
     return made
 
 

@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tag_databases import upgrade
 
 from steelyard import cli
 from steelyard.tags import TagStore
-from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.states import Instance
 
 pytestmark = pytest.mark.usefixtures("closed_databases")
@@ -38,7 +38,7 @@ SERVE = ("tags", "serve")
 @pytest.fixture
 def url(tmp_path: Any) -> str:
     made = f"sqlite:///{tmp_path}/tags.db"
-    TagStore(made).upgrade_for(MemoryBackend().identity())
+    upgrade(TagStore(made))
     return made
 
 

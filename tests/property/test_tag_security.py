@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tag_databases import upgrade
 
 from steelyard import errors
 from steelyard.tags import TagService, TagStore, decode, encode
@@ -83,7 +84,7 @@ class World:
 
     def __init__(self) -> None:
         self.store = TagStore("sqlite://")
-        self.store.upgrade_for(MemoryBackend().identity())
+        upgrade(self.store)
         self.backend = MemoryBackend()
         self.service = TagService(self.store, self.backend)
         self.asked: list[tuple[str, str]] = []

@@ -23,10 +23,10 @@ import sqlalchemy as sa
 import tag_brokers
 from services import brokers, databases
 from services.tag_checker import Tables
+from tag_databases import upgrade
 
 from steelyard import errors
 from steelyard.tags import TagStore, messages
-from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.broker import Broker
 from steelyard.tags.states import Change, Instance, Key, Kind, Operation, Outcome, Status
 
@@ -312,7 +312,7 @@ def soak(
     """
     chance = random.Random(seed)
     store = TagStore(engine)
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     story = begin(store, outcomes // (OF_EACH + BY_HAND), chance)
     witness(engine)
     malformed = [f"malformed {number}".encode() for number in range(len(story.outcomes) // 100)]

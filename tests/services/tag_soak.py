@@ -16,9 +16,9 @@ from services import databases, tag_checker, tag_writer
 from services.consumer_soak import database
 from services.tag_checker import Tables
 from services.tag_writer import COUNTED, INSTANCES, Backends, Distant, Everybodys, Plan, outcome
+from tag_databases import upgrade
 
 from steelyard.tags import TagService, TagStore
-from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.states import Instance
 
 WRITERS = {"postgresql": 16, "mysql": 16, "sqlite": 8}
@@ -71,7 +71,7 @@ HEADER = (
 def soak(engine: sa.Engine, writers: int, seconds: float, seed: int) -> Figures:
     """Lets them write, and judges what is there afterwards."""
     store = TagStore(engine)
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     for name in INSTANCES:
         store.register(Instance(name, name, "p", "u"))
     Backends.register("everybodys", _everybodys, exposed=ASKED)

@@ -22,6 +22,7 @@ import tag_brokers
 from services import brokers, databases, outcome_soak
 from services.outcome_soak import COMMAND, PREFIX, started
 from tag_brokers import until
+from tag_databases import upgrade
 
 from steelyard import errors
 from steelyard.tags import TagService, TagStore, messages
@@ -48,7 +49,7 @@ def engine() -> Iterator[sa.Engine]:
 @pytest.fixture
 def store(engine: sa.Engine) -> TagStore:
     store = TagStore(engine)
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     return store
 
 
@@ -176,7 +177,7 @@ def test_what_the_database_cannot_keep_stops_nothing(broker: Broker) -> None:
     latin = "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
     with databases.own_database(databases.needed("postgresql"), latin) as engine:
         store = TagStore(engine)
-        store.upgrade_for(MemoryBackend().identity())
+        upgrade(store)
         store.register(Instance("vm", "vm", "p", "u"))
         odd = Outcome(9, "vm", Kind.ADD, frozenset([(PREFIX, "日本")]), succeeded=True)
         send(broker, [odd, *told(3)])

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from services import databases, tag_checker, tag_soak
 from services.consumer_soak import database
 from services.tag_checker import Backend, Job, Tables, Told, private
+from tag_databases import upgrade
 
 from steelyard.tags import TagStore, encode
-from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.states import Change, Instance, Mark, Status
 
 PREFIX = "cyclades:user:"
@@ -68,7 +68,7 @@ def engine(tmp_path: pathlib.Path) -> Iterator[sa.Engine]:
     """What is in the tables then. There are no constraints, so that any fault may be planted."""
     engine = sa.create_engine(f"sqlite:///{tmp_path}/tags.db")
     store = TagStore(engine)
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     for name, tags in {"vm1": [MINE, "shared"], "vm2": ["red"]}.items():
         store.register(Instance(name, name, "p", "u"))
         keys = [(PREFIX, tag) for tag in tags]

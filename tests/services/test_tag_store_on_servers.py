@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 import tag_stores
 from services import databases
+from tag_databases import upgrade
 from tag_stores import ACTIVE, CALLER, USER, made, put
 
 from steelyard.errors import BadRequest, Conflict, ServiceError
 from steelyard.tags import TagStore, states
-from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.names import MOST
 from steelyard.tags.states import Change, Instance, Mark, Rules
 
@@ -30,7 +30,7 @@ def engine(request: Any) -> Iterator[sa.Engine]:
 @pytest.fixture
 def store(engine: sa.Engine) -> TagStore:
     store = TagStore(engine)
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     return store
 
 

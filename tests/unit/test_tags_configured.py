@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from oslo_config import cfg
+from tag_databases import upgrade
 
 from steelyard import conf as options
 from steelyard import errors
@@ -58,7 +59,7 @@ def configure(tmp_path: pathlib.Path) -> Configure:
 def url(tmp_path: pathlib.Path) -> str:
     """A database that is there."""
     url = f"sqlite:///{tmp_path}/tags.db"
-    TagStore(url).upgrade_for(MemoryBackend().identity())
+    upgrade(TagStore(url))
     return url
 
 

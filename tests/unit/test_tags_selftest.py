@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tag_databases import upgrade
 
 from steelyard import errors
 from steelyard.tags.backends.memory import MemoryBackend
@@ -22,7 +23,7 @@ USER = Caller("p", "u")
 @pytest.fixture
 def service(tmp_path: Any) -> TagService:
     store = TagStore(f"sqlite:///{tmp_path}/tags.db")
-    store.upgrade_for(MemoryBackend().identity())
+    upgrade(store)
     backend = MemoryBackend()
     made = TagService(store, backend)
     made.register(Instance(SERVER, "i-1", "p", "u"))

@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from steelyard import conf as options
 from steelyard import consumers, errors, extras
 from steelyard.cli.app import Action, Listing
 from steelyard.cli.consumers import URL, existing
@@ -41,8 +42,11 @@ class _AtUrl(Action):
     def tag_store(self, parsed_args: argparse.Namespace) -> "TagStore":
         with extras.required("sql", "the tag store"):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
-        url = None if parsed_args.url is None else self.url(parsed_args)
+        url = self.named_url(parsed_args)
         return self.opened.enter_context(configured.store(self.configuration(), url))
+
+    def named_url(self, parsed_args: argparse.Namespace) -> str | None:
+        return None if parsed_args.url is None else self.url(parsed_args)
 
     def url(self, parsed_args: argparse.Namespace) -> str:
         return existing(parsed_args.url)
@@ -70,14 +74,21 @@ class DbUpgrade(_AtUrl, Action):
     def _upgrade_tags(self, parsed_args: argparse.Namespace) -> None:
         with extras.required("sql", "the tag store"):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
-        store = self.tag_store(parsed_args)
-        before = store.current()
-        configured.upgrade(store, self.configuration())
+        conf, store = self.configuration(), self.tag_store(parsed_args)
+        before, owner = store.current(), store.backend()
+        driver = options.register_tags(conf).backend
+        # The name of a backend that is recorded already is checked before each change of tags.
+        if not configured.names_backend(conf) or (owner is not None and owner.driver == driver):
+            store.upgrade()
+        else:
+            service = configured.service(conf, self.named_url(parsed_args))
+            self.opened.enter_context(service.store)
+            service.upgrade()
         self._report(before, store)
         owner = store.backend()
         self.app.stdout.write(
-            "no backend is recorded; run 'steelyard tags backend set DRIVER' before the first "
-            "change\n"
+            "no backend is recorded; run 'steelyard tags backend set DRIVER' with the "
+            "configuration of the backend that has the instances\n"
             if owner is None
             else f"the database belongs to backend {owner}\n"
         )

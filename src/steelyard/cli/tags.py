@@ -29,38 +29,38 @@ class _Operating:
     def __init__(self, service: "TagService", owner: str) -> None:
         with extras.required("sql", "the tag service"):
             from steelyard.tags.service import Operator  # noqa: PLC0415  (an extra)
-        self._service = service
+        self.service = service
         self._operator = Operator(Owner(owner))
 
     def list(self, server: str) -> dict[str, Any]:
-        statuses = self._service.tags(self._operator, server)
+        statuses = self.service.tags(self._operator, server)
         return {"tags": [*statuses], "statuses": statuses}
 
     def exists(self, server: str, tag: str) -> Status | None:
-        return self._service.tags(self._operator, server).get(check_name(tag))
+        return self.service.tags(self._operator, server).get(check_name(tag))
 
     def add(self, server: str, tag: str) -> bool:
-        new = self._service.add(self._operator, server, tag)
+        new = self.service.add(self._operator, server, tag)
         self._settle()
         return new
 
     def delete(self, server: str, tag: str) -> None:
-        self._service.delete(self._operator, server, tag)
+        self.service.delete(self._operator, server, tag)
         self._settle()
 
     def replace(self, server: str, tags: Iterable[str]) -> dict[str, Any]:
-        self._service.replace(self._operator, server, tags)
+        self.service.replace(self._operator, server, tags)
         self._settle()
         return self.list(server)
 
     def clear(self, server: str) -> None:
-        self._service.clear(self._operator, server)
+        self.service.clear(self._operator, server)
         self._settle()
 
     def _settle(self) -> None:
         """Backends of other kinds are there when this process has ended, and so are their jobs."""
-        if isinstance(self._service.backend, MemoryBackend):
-            self._service.poll()
+        if isinstance(self.service.backend, MemoryBackend):
+            self.service.poll()
 
 
 class _OnServer(Action):
@@ -75,11 +75,16 @@ class _OnServer(Action):
 class _UsingDatabase(Action):
     """A command that can use the database."""
 
-    def service(self, parsed_args: argparse.Namespace) -> "TagService":
-        """The service over the database at the URL, or the one that is configured."""
+    def service(
+        self, parsed_args: argparse.Namespace, conf: "cfg.ConfigOpts | None" = None
+    ) -> "TagService":
+        """Return the service over the database at the URL, or over the configured one.
+
+        Another configuration than that of the command line can be given.
+        """
         with extras.required("sql", "the tag service"):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
-        service = configured.service(*self._database(parsed_args))
+        service = configured.service(*self._database(parsed_args, conf))
         self.opened.enter_context(service.store)
         return service
 
@@ -89,8 +94,10 @@ class _UsingDatabase(Action):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
         return self.opened.enter_context(configured.store(*self._database(parsed_args)))
 
-    def _database(self, parsed_args: argparse.Namespace) -> "tuple[cfg.ConfigOpts, str | None]":
-        conf, url = self.configuration(), parsed_args.url
+    def _database(
+        self, parsed_args: argparse.Namespace, conf: "cfg.ConfigOpts | None" = None
+    ) -> "tuple[cfg.ConfigOpts, str | None]":
+        conf, url = conf or self.configuration(), parsed_args.url
         if url is None and options.register_tags(conf).connection is None:
             raise errors.BadRequest(
                 f"no service of tags is named: name its database with --url, or a --config-file "
@@ -303,7 +310,7 @@ class TagsRegister(_OnServer, OnTheDatabase, Showing):
 
 
 class TagsForget(_OnServer, OnTheDatabase):
-    """Forget a server, its tags and what is under way for them; the backend is not asked.
+    """Forget a server, its tags and their unfinished operations; the backend changes nothing.
 
     For a server that is no longer there. Its id and its name can be used again.
     """
@@ -345,7 +352,10 @@ class TagsSelftest(_AskingTags, Listing):
         timeout = parsed_args.timeout
         if not (math.isfinite(timeout) and timeout >= 0):
             raise errors.BadRequest(f"--timeout {timeout} is no number of seconds")
-        test = SelfTest(self.tags(parsed_args), parsed_args.server, timeout)
+        tags = self.tags(parsed_args)
+        if isinstance(tags, _Operating):
+            tags.service.refuse_wrong_backend()
+        test = SelfTest(tags, parsed_args.server, timeout)
         self._steps.extend(test.steps())
         return [(step.name, step.result.value, step.what) for step in self._steps]
 

@@ -37,7 +37,7 @@ class TagsDispatch(Action):
             require_tables(store)
         service = configured.service(conf)
         self.opened.enter_context(service.store)
-        service.check_backend()
+        service.refuse_wrong_backend()
         dispatcher = Dispatcher(broker, service.settle, service.prefixes, prefetch=group.prefetch)
         with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
             self.app.stdout.write(

@@ -117,7 +117,7 @@ class TagsReconcile(OnTheDatabase, Listing):
         if parsed_args.jobs_anew and parsed_args.dry_run:
             raise errors.BadRequest("--jobs-anew changes what is known: leave --dry-run out")
         service = self.service(parsed_args)
-        service.check_backend()
+        service.refuse_wrong_backend()
         if isinstance(service.backend, MemoryBackend):
             raise errors.BadRequest(
                 f"the backend memory has nothing but what the database has: name the one that the "

@@ -66,7 +66,7 @@ class TagsServe(Action):
         told = _trust_this_machine(conf, parsed_args.host)
         service = configured.service(conf, url)
         self.opened.enter_context(service.store)
-        service.check_backend()
+        service.refuse_wrong_backend()
         application = make_application(service, conf)
         watch = Watch(service, group.marks_kept)
         with (

@@ -36,7 +36,7 @@ class TagsWatch(Action):
             require_tables(store)
         service = configured.service(conf)
         self.opened.enter_context(service.store)
-        service.check_backend()
+        service.refuse_wrong_backend()
         if isinstance(service.backend, MemoryBackend):
             raise errors.BadRequest(
                 f"the backend 'memory' is within the process that has it, and steelyard tags serve "

@@ -42,8 +42,8 @@ _INTERNAL = "something has gone wrong inside; the log has it under {}"
 _BEHIND: Mapping[type[errors.ServiceError], tuple[int, str]] = {
     errors.WrongBackend: (
         500,
-        "the service is configured with the wrong backend and has changed nothing; the log says "
-        "more under {}",
+        "the backend of the service does not fit its database, and nothing was changed; the log "
+        "says more under {}",
     ),
     errors.BackendRefused: (
         502,
@@ -100,7 +100,6 @@ def _configured() -> WSGIApplication:
     try:
         conf = _configuration()
         service = configured.service(conf)
-        service.check_backend()
         app = make_application(service, conf)
         if isinstance(service.backend, MemoryBackend):
             LOG.warning(
@@ -112,10 +111,9 @@ def _configured() -> WSGIApplication:
             group = conf[options.TAGS_GROUP]
             Watch(service, group.marks_kept).every(group.poll_interval).begin()
         return app
+    except errors.ServiceError:
+        raise
     except (errors.SteelyardError, cfg.Error) as error:
-        may_pass = isinstance(error, errors.ServiceError)
-        if may_pass and not isinstance(error, errors.WrongBackend):
-            raise
         LOG.error("The service of tags cannot work; correct this, and restart it: %s", error)
         return _Refusing(500, _MISCONFIGURED)
 

@@ -37,23 +37,16 @@ def service(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagSe
         clashes = Clashes.parse(group.incompatible)
     with contextlib.ExitStack() as opened:
         tables = opened.enter_context(store(conf, url))
-        made = backend(conf)
-        # Only its own database: the instances of another one are not there for it.
-        if isinstance(made, MemoryBackend) and tables.backend() == made.identity():
-            _adopt(made, tables)
-        service = TagService(tables, made, prefixes, clashes, group.give_up_after)
+        if group.ganeti_password is not None:
+            _check_files_with(conf, ["ganeti_password"])
+        name = group.backend
+        backend: TagBackend = plugins.load(plugins.TAG_BACKENDS, [name], conf)[name]
+        # A database of another backend has no instances in memory.
+        if isinstance(backend, MemoryBackend) and tables.backend() == backend.identity():
+            _adopt(backend, tables)
+        service = TagService(tables, backend, prefixes, clashes, group.give_up_after)
         opened.pop_all()  # the caller closes the store of a service that was made
     return service
-
-
-def backend(conf: cfg.ConfigOpts | None = None) -> TagBackend:
-    """Return the configured backend."""
-    group = options.register_tags(conf)
-    if group.ganeti_password is not None:
-        _check_files_with(conf, ["ganeti_password"])
-    name = group.backend
-    made: TagBackend = plugins.load(plugins.TAG_BACKENDS, [name], conf)[name]
-    return made
 
 
 def names_backend(conf: cfg.ConfigOpts | None = None) -> bool:
@@ -64,17 +57,6 @@ def names_backend(conf: cfg.ConfigOpts | None = None) -> bool:
         cfg.Locations.opt_default,
         cfg.Locations.set_default,
     )
-
-
-def upgrade(tables: TagStore, conf: cfg.ConfigOpts | None = None) -> None:
-    """Upgrade the tables, and record the backend if the configuration names one.
-
-    Nothing is changed if another backend is recorded, or if the backend cannot be asked.
-    """
-    if names_backend(conf):
-        tables.upgrade_for(backend(conf).identity())
-    else:
-        tables.upgrade()
 
 
 def store(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagStore:

@@ -4,95 +4,155 @@ import sqlalchemy as sa
 
 from steelyard import errors
 from steelyard.tags import model
-from steelyard.tags.backends.base import BackendIdentity
+from steelyard.tags.backends.base import BackendIdentity, TagBackend
 
-_RECORD = "steelyard tags backend set DRIVER"
+_SET = "steelyard tags backend set"
 # The number of the only row.
 _NUMBER = 1
-_LONGEST = {"driver": 64, "name": 255}
+
+
+class Writer:
+    """A backend on whose behalf a database is written, with its identity once it is known."""
+
+    def __init__(self, backend: TagBackend) -> None:
+        self._backend = backend
+        self._known: BackendIdentity | None = None
+
+    def identity(self) -> BackendIdentity:
+        """Return the identity that the backend told last; ask it if it has told none."""
+        return self._known or self.ask()
+
+    def ask(self) -> BackendIdentity:
+        """Ask the backend for its identity."""
+        try:
+            found = self._backend.identity()
+        except errors.SteelyardError:
+            raise
+        except Exception as error:  # a third-party backend can raise anything
+            raise errors.BackendRefused(
+                f"cannot ask the backend for its name: {type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(found, BackendIdentity):
+            raise errors.PluginError(
+                f"invalid identity {found!r:.100} of a tag backend: expected a BackendIdentity"
+            )
+        self._known = found
+        return found
 
 
 def recorded(connection: sa.Connection) -> BackendIdentity | None:
     """Return the recorded backend, or None if none is recorded."""
-    row = connection.execute(sa.select(model.backend.c.driver, model.backend.c.name)).first()
-    return None if row is None else BackendIdentity(row.driver, row.name)
+    return _row(connection, _recorded())
+
+
+def recorded_if_any(connection: sa.Connection) -> BackendIdentity | None:
+    """Return the recorded backend; the tables may be old or missing."""
+    return recorded(connection) if sa.inspect(connection).has_table(model.backend.name) else None
 
 
 def check(connection: sa.Connection, writer: BackendIdentity) -> None:
     """Raise WrongBackend unless the writer's backend is the recorded one."""
-    owner = recorded(connection)
-    if owner is None:
-        raise errors.WrongBackend(
-            f"cannot write tags through backend {writer}: the database records no backend; "
-            f"run '{_RECORD}' once, with the configuration of the backend that has the instances"
-        )
-    if owner != writer:
-        raise _conflict("cannot write tags", owner, writer)
+    _check(recorded(connection), writer)
 
 
-def check_free_for(connection: sa.Connection, identity: BackendIdentity) -> None:
-    """Raise WrongBackend if another backend is recorded; the tables may be old or missing."""
-    if sa.inspect(connection).has_table(model.backend.name):
-        owner = recorded(connection)
-        if owner not in (None, identity):
-            raise _conflict("cannot record a backend", owner, identity)
+def check_until_commit(connection: sa.Connection, writer: BackendIdentity) -> None:
+    """Check the same, and keep others from changing the record until the transaction ends."""
+    _check(_row(connection, _recorded().with_for_update(read=True)), writer)
 
 
 def record(connection: sa.Connection, identity: BackendIdentity) -> None:
     """Record the backend, or raise WrongBackend if another one is recorded."""
-    owner = recorded(connection)
+    values = {"number": _NUMBER, "driver": identity.driver, "name": identity.name}
+    if recorded(connection) is None:
+        try:
+            with connection.begin_nested():
+                connection.execute(sa.insert(model.backend).values(values))
+        except sa.exc.IntegrityError:  # another process has recorded one meanwhile
+            pass
+    check_free_for(recorded(connection), identity)
+
+
+def rename(connection: sa.Connection, identity: BackendIdentity) -> None:
+    """Record the new name of the recorded backend."""
+    owner = _locked(connection)
     if owner is None:
-        replace(connection, identity)
-    elif owner != identity:
-        raise _conflict("cannot record a backend", owner, identity)
-
-
-def replace(connection: sa.Connection, identity: BackendIdentity) -> None:
-    """Record the backend in place of the recorded one."""
-    _check_can_be_kept(identity)
-    connection.execute(sa.delete(model.backend))
-    connection.execute(sa.insert(model.backend).values(_row(identity)))
-
-
-def check_renamed(connection: sa.Connection, identity: BackendIdentity) -> None:
-    """Raise Conflict unless this can be the recorded backend under a new name."""
-    owner = recorded(connection)
-    if owner is None or owner.driver != identity.driver:
         raise errors.Conflict(
-            f"cannot rename the recorded backend: {owner or 'no backend'} is recorded, and "
-            f"{identity} has another driver; use --moved if the instances have moved there"
+            f"cannot rename a backend: the database records none; run '{_SET} "
+            f"{identity.driver}' without --renamed"
         )
+    if owner.driver != identity.driver:
+        raise errors.Conflict(
+            f"cannot rename backend {owner} to {identity}: the drivers differ; use --moved if the "
+            f"instances were moved"
+        )
+    _replace(connection, identity)
 
 
-def check_nothing_unfinished(connection: sa.Connection, identity: BackendIdentity) -> None:
-    """Raise Conflict while the recorded backend has operations to finish."""
-    unfinished = sa.select(sa.func.count()).select_from(model.operations)
-    count = connection.execute(unfinished).scalar_one()
-    if count:
+def move(connection: sa.Connection, identity: BackendIdentity, *, drop_unfinished: bool) -> None:
+    """Record another backend, or raise Conflict while operations are unfinished."""
+    owner = _locked(connection)
+    if owner == identity:
+        raise errors.Conflict(
+            f"cannot move to backend {identity}: the database belongs to it already; to forget "
+            f"its jobs, run 'steelyard tags reconcile --jobs-anew'"
+        )
+    count = unfinished(connection)
+    if count and not drop_unfinished:
         raise errors.Conflict(
             f"cannot move to backend {identity}: unfinished operations of "
-            f"{recorded(connection)}: {count}; run 'steelyard tags watch' with its configuration "
-            f"until they are finished, or drop them with --drop-unfinished"
+            f"{'an unknown backend' if owner is None else owner}: {count}; let its services finish "
+            f"them, or drop them with --drop-unfinished"
         )
+    if owner is None:
+        record(connection, identity)
+    else:
+        _replace(connection, identity)
 
 
-def _conflict(failed: str, owner: BackendIdentity, writer: BackendIdentity) -> errors.WrongBackend:
+def unfinished(connection: sa.Connection) -> int:
+    """Return the number of unfinished operations."""
+    count = sa.select(sa.func.count()).select_from(model.operations)
+    return int(connection.execute(count).scalar_one())
+
+
+def check_free_for(owner: BackendIdentity | None, identity: BackendIdentity) -> None:
+    """Raise WrongBackend if the database has another owner."""
+    if owner not in (None, identity):
+        raise _conflict(owner, identity)
+
+
+def _check(owner: BackendIdentity | None, writer: BackendIdentity) -> None:
+    if owner is None:
+        raise errors.WrongBackend(
+            f"cannot use the database with backend {writer}: it records no backend; run '{_SET} "
+            f"DRIVER' once, with the configuration of the backend that has the instances"
+        )
+    check_free_for(owner, writer)
+
+
+def _conflict(owner: BackendIdentity | None, writer: BackendIdentity) -> errors.WrongBackend:
     return errors.WrongBackend(
-        f"{failed}: the database belongs to backend {owner}, and backend {writer} is configured; "
-        f"name the --config-file of {owner}, or see 'steelyard tags backend set --help' if the "
-        f"backend was renamed or the instances were moved"
+        f"cannot use the database: it belongs to backend {owner}, and backend {writer} is "
+        f"configured (option backend in [steelyard_tags], memory by default); name the "
+        f"--config-file of {owner}, or see '{_SET} --help' if the backend was renamed or the "
+        f"instances were moved"
     )
 
 
-def _row(identity: BackendIdentity) -> dict[str, int | str]:
-    return {"number": _NUMBER, "driver": identity.driver, "name": identity.name}
+def _locked(connection: sa.Connection) -> BackendIdentity | None:
+    """Return the recorded backend once no other transaction relies on it."""
+    return _row(connection, _recorded().with_for_update())
 
 
-def _check_can_be_kept(identity: BackendIdentity) -> None:
-    for field, longest in _LONGEST.items():
-        value = getattr(identity, field)
-        if not (0 < len(value) <= longest and value.isprintable()):
-            raise errors.BadRequest(
-                f"cannot record a backend: invalid {field} {value!r:.100}; expected 1 to {longest} "
-                f"printable characters"
-            )
+def _replace(connection: sa.Connection, identity: BackendIdentity) -> None:
+    values = {"driver": identity.driver, "name": identity.name}
+    connection.execute(sa.update(model.backend).values(values))
+
+
+def _recorded() -> sa.Select[tuple[str, str]]:
+    return sa.select(model.backend.c.driver, model.backend.c.name)
+
+
+def _row(connection: sa.Connection, query: sa.Select[tuple[str, str]]) -> BackendIdentity | None:
+    row = connection.execute(query).first()
+    return None if row is None else BackendIdentity(row.driver, row.name)

@@ -25,6 +25,7 @@ from steelyard.tags.names import (
     Prefixes,
     check_name,
 )
+from steelyard.tags.ownership import Writer, check_free_for
 from steelyard.tags.plans import Action
 from steelyard.tags.reconciliation import Reconciliation, progress
 from steelyard.tags.states import Change, Instance, Kind, Operation, Outcome, Rules, State, Status
@@ -34,6 +35,9 @@ LOG = logging.getLogger(__name__)
 
 GIVE_UP_AFTER = 3600.0
 """Seconds after which an operation whose job nobody knows the number of is taken to be over."""
+
+# Instances of which the backend must have one before it is recorded.
+_SAMPLE = 500
 
 _ENDED = (JobStatus.SUCCEEDED, JobStatus.FAILED)
 
@@ -83,26 +87,60 @@ class TagService:
                 "for is written down before, for good; give the store a URL or an engine"
             )
         self.backend = backend
-        self.store = store.written_for(lambda: self._identity)
+        self._writer = Writer(backend)
+        self.store = store.written_by(self._writer)
         self.prefixes = prefixes
         self._clashes = clashes
         self._give_up_after = give_up_after
 
-    @functools.cached_property
-    def _identity(self) -> BackendIdentity:
-        try:
-            return self.backend.identity()
-        except errors.SteelyardError:
-            raise
-        except Exception as error:  # a third-party backend can raise anything
-            raise errors.BackendRefused(
-                f"cannot ask the backend for its name: {type(error).__name__}: {error}"
-            ) from error
+    def identity(self) -> BackendIdentity:
+        """Ask the backend for its identity."""
+        return self._writer.ask()
 
-    def check_backend(self) -> None:
+    def upgrade(self) -> None:
+        """Upgrade the tables, and record the backend as the one that the database belongs to.
+
+        Changes nothing if another backend is recorded.
+        """
+        check_free_for(self.store.backend(), self.identity())
+        self.store.upgrade()
+        self.record_backend()
+
+    def record_backend(self) -> None:
+        """Record the backend as the one that the database belongs to.
+
+        Raises WrongBackend if another one is recorded. If none is recorded and the database has
+        instances, raises Conflict unless the backend has them.
+        """
+        identity = self.identity()
+        if self.store.backend() is None:
+            self._check_has_the_instances(identity)
+        self.store.record_backend(identity)
+
+    def _check_has_the_instances(self, identity: BackendIdentity) -> None:
+        """Raise Conflict unless the database can have been written for the backend.
+
+        The backend must have each instance with an unfinished operation, and one of the others. It
+        must know the jobs that create instances.
+        """
+        pending = self.store.pending()
+        creations = [each for _, each in pending if each.kind is Kind.CREATE]
+        creating = {each.name for each, operation in pending if operation.kind is Kind.CREATE}
+        changing = {each.name for each, _ in pending} - creating
+        others = {each.instance.name for each in self.store.snapshots(_SAMPLE)} - creating
+        there = self.backend.tags(changing | others)
+        missing = sorted(changing - there.keys()) or (sorted(others) if not there else [])
+        if missing:
+            raise errors.Conflict(_not_its_database(identity, f"has no instance {missing[0]!r}"))
+        numbers = [each.job for each in creations if each.job is not None]
+        for number, status in self.backend.jobs(numbers).items() if numbers else ():
+            if status is JobStatus.LOST:
+                raise errors.Conflict(_not_its_database(identity, f"knows no job {number}"))
+
+    def refuse_wrong_backend(self) -> None:
         """Raise WrongBackend if the database belongs to another backend, or records none.
 
-        A backend that cannot be asked for its name raises nothing here: each change asks again.
+        If the backend or the database cannot be asked, log a warning: each change checks again.
         """
         try:
             self.store.check_backend()
@@ -283,11 +321,10 @@ class TagService:
 
     def _over(self, pending: Iterable[tuple[Instance, Operation]]) -> Over:
         under_way = list(pending)
-        if not under_way:
-            return Over((), frozenset())
-        # Another backend would know nothing of these jobs, or mistake them for its own.
-        self.store.check_backend()
         found = progress(self.backend, [each for _, each in under_way], self._give_up_after)
+        if any(status is not JobStatus.RUNNING for status in found.values()):
+            # Another backend knows nothing of these jobs, or mistakes them for its own.
+            self.store.check_backend()
         return Over(
             tuple(
                 (instance, _outcome(instance, each, found[each.id]))
@@ -399,6 +436,14 @@ def _outcome(instance: Instance, operation: Operation, status: JobStatus) -> Out
     assert operation.job is not None  # noqa: S101  (it is how the status has been asked for)
     succeeded = status is JobStatus.SUCCEEDED
     return Outcome(operation.job, instance.name, operation.kind, operation.keys, succeeded)
+
+
+def _not_its_database(identity: BackendIdentity, why: str) -> str:
+    return (
+        f"cannot record backend {identity}: it {why}, which the database has; use the "
+        f"configuration of the backend that has the instances, or 'steelyard tags backend set "
+        f"{identity.driver} --moved' if they were moved"
+    )
 
 
 def _undone(operation: Operation, state: State) -> tuple[Change, None]:

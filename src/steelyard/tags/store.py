@@ -56,12 +56,12 @@ class TagStore(Store):
     metadata = model.metadata
     version_table = "steelyard_tags_version"
     migrations = "steelyard.tags:migrations"
-    _writer: Callable[[], BackendIdentity] | None = None
+    _writer: ownership.Writer | None = None
 
-    def written_for(self, writer: Callable[[], BackendIdentity]) -> Self:
-        """Return this store for a writer whose backend has the identity that is returned.
+    def written_by(self, writer: ownership.Writer) -> Self:
+        """Return a store on the same database that is written for the backend of the writer.
 
-        It raises WrongBackend instead of a change unless that backend is the recorded one.
+        Instead of changing anything, it raises WrongBackend unless that backend is recorded.
         """
         store = copy.copy(self)
         store._writer = writer
@@ -70,27 +70,29 @@ class TagStore(Store):
     def in_a_transaction(self, work: Callable[[sa.Connection], AnswerT]) -> AnswerT:
         if self._writer is None:
             return super().in_a_transaction(work)
-        writer = self._writer()  # asks the backend, so it comes before the transaction
+        writer = self._writer.identity()  # may ask the backend, so it comes before the transaction
 
         def checked(connection: sa.Connection) -> AnswerT:
-            ownership.check(connection, writer)
+            ownership.check_until_commit(connection, writer)
             return work(connection)
 
         return super().in_a_transaction(checked)
 
-    def upgrade_for(self, identity: BackendIdentity) -> None:
-        """Upgrade the tables and record the backend; change nothing if another one is recorded."""
-        self.upgrade("head", functools.partial(ownership.check_free_for, identity=identity))
-        self.record_backend(identity)
-
     def check_backend(self) -> None:
-        """Raise WrongBackend unless the writer's backend is the recorded one."""
+        """Ask the writer's backend, and raise WrongBackend unless it is the recorded one."""
         if self._writer is not None:
-            self.reading(functools.partial(ownership.check, writer=self._writer()))
+            self.reading(functools.partial(ownership.check, writer=self._writer.ask()))
 
     def backend(self) -> BackendIdentity | None:
-        """Return the backend that the database belongs to, or None if none is recorded."""
-        return self.reading(ownership.recorded)
+        """Return the backend that the database belongs to, or None if none is recorded.
+
+        The tables may be old or missing.
+        """
+        return self.reading(ownership.recorded_if_any)
+
+    def unfinished(self) -> int:
+        """Return the number of unfinished operations."""
+        return self.reading(ownership.unfinished)
 
     def record_backend(self, identity: BackendIdentity) -> None:
         """Record the backend that the database belongs to.
@@ -101,12 +103,7 @@ class TagStore(Store):
 
     def rename_backend(self, identity: BackendIdentity) -> None:
         """Record the new name of the recorded backend, whose jobs keep their numbers."""
-
-        def work(connection: sa.Connection) -> None:
-            ownership.check_renamed(connection, identity)
-            ownership.replace(connection, identity)
-
-        super().in_a_transaction(work)
+        super().in_a_transaction(functools.partial(ownership.rename, identity=identity))
 
     def move_to_backend(self, identity: BackendIdentity, *, drop_unfinished: bool = False) -> None:
         """Record another backend that has the instances now, and forget the former one's jobs.
@@ -115,9 +112,7 @@ class TagStore(Store):
         """
 
         def work(connection: sa.Connection) -> None:
-            if not drop_unfinished:
-                ownership.check_nothing_unfinished(connection, identity)
-            ownership.replace(connection, identity)
+            ownership.move(connection, identity, drop_unfinished=drop_unfinished)
             _forget_jobs(connection)
 
         super().in_a_transaction(work)
@@ -265,9 +260,12 @@ class TagStore(Store):
         return self.in_a_transaction(work)
 
     def record_job(self, operation: str, job: int) -> None:
-        """Keeps the number of the job, unless its outcome has come already."""
+        """Keeps the number of the job, unless its outcome has come already.
+
+        The operation is the writer's own, so its backend is not checked again.
+        """
         numbered = sa.update(operations).where(operations.c.id == operation).values(job=job)
-        self.in_a_transaction(lambda connection: connection.execute(numbered))
+        super().in_a_transaction(lambda connection: connection.execute(numbered))
 
     def last_job(self) -> int:
         """The greatest number of a job that is known; 0 if none is."""

@@ -5,6 +5,10 @@ import dataclasses
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 
+from steelyard import errors
+
+_LONGEST = {"driver": 64, "name": 255}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BackendIdentity:
@@ -12,6 +16,15 @@ class BackendIdentity:
 
     driver: str
     name: str
+
+    def __post_init__(self) -> None:
+        for field, longest in _LONGEST.items():
+            value = getattr(self, field)
+            if not (isinstance(value, str) and 0 < len(value) <= longest and value.isprintable()):
+                raise errors.BadRequest(
+                    f"invalid {field} {value!r:.100} of a tag backend: expected 1 to {longest} "
+                    f"printable characters"
+                )
 
     def __str__(self) -> str:
         return f"{self.driver} {self.name!r}"
