@@ -98,7 +98,7 @@ def test_the_url_that_is_given_goes_before_the_one_that_is_configured(
     configured.service(conf, url).register(Instance("s1", "vm", "p", "u"))
     assert configured.store(configure(), url).instance("s1").name == "vm"
     with pytest.raises(errors.ServiceError, match="steelyard db upgrade"):
-        configured.service(conf)
+        configured.service(conf).store.instances()
 
 
 def test_a_backend_in_memory_goes_on_from_what_is_in_the_database(
