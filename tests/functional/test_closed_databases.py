@@ -86,17 +86,17 @@ def test_closed_store_connects_again(url: str) -> None:
 def test_store_leaves_the_callers_engine_and_connection_open(
     url: str, connections: Connections, options: dict[str, Any]
 ) -> None:
-    engine = sa.create_engine(url, **options)
+    engine, other = sa.create_engine(url, **options), sa.create_engine(url)
     with ConsumerStore(engine) as store:
         store.current()
     assert len(connections.open) == 1
-    with sa.create_engine(url).connect() as connection:
+    with other.connect() as connection:
         with ConsumerStore(connection) as store:
             store.current()
         assert connection.scalar(sa.text("SELECT 1")) == 1
-        connection.engine.dispose()
-        assert not connection.closed
+    assert len(connections.open) == 2
     engine.dispose()
+    other.dispose()
 
 
 @pytest.mark.parametrize(

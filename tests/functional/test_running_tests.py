@@ -92,6 +92,7 @@ def test_every_test_has_a_limit(pytestconfig: pytest.Config) -> None:
 
 
 def test_every_environment_that_runs_testtools_has_a_limit() -> None:
+    """Check Nova's test cases; the benchmarks at full size take as long as they take."""
     tox = configparser.ConfigParser(interpolation=None)
     tox.read(ROOT / "tox.ini")
     for name in tox.sections():

@@ -34,7 +34,7 @@ USER = Caller("p", "u")
 
 
 @pytest.fixture
-def service(tmp_path: Any) -> TagService:
+def service(tmp_path: Any, closed_databases: None) -> TagService:
     made = tag_service(tmp_path)
     made.register(Instance(SERVER, "i-1", "p", "u"))
     assert isinstance(made.backend, MemoryBackend)
