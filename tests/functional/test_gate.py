@@ -14,8 +14,8 @@ LINE = "   touch typed && .venv/bin/tox\n"
 @pytest.fixture
 def checkout(tmp_path: pathlib.Path) -> pathlib.Path:
     """A folder with the script, and with a tox that writes its name to a file."""
-    (tmp_path / ".ci").mkdir()
-    shutil.copy(readme.ROOT / ".ci" / "run", tmp_path / ".ci")
+    shutil.copytree(readme.ROOT / ".ci", tmp_path / ".ci")
+    shutil.copy(readme.ROOT / "tox.ini", tmp_path)
     tox = tmp_path / ".venv" / "bin" / "tox"
     tox.parent.mkdir(parents=True)
     tox.write_text('#!/bin/sh\necho "$0" > tested\nexit 3\n')
