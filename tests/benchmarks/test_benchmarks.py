@@ -61,5 +61,6 @@ def test_both_upgrades_of_the_benchmark_give_types_to_all_consumers(capsys: Any)
 def test_what_is_reconciled_in_the_benchmark(capsys: Any) -> None:
     rows = benchmark("tag_reconciliation").run([sa.make_url("sqlite://")], [20, 600], print)
     assert [row.actions for row in rows] == [400, 0, 400, 12_000, 0, 12_000]
-    assert max(row.statements for row in rows) <= 28
+    # Of the 16 for each 500 servers, two look at the backend that is recorded.
+    assert max(row.statements for row in rows) <= 32
     assert "ms a server" in capsys.readouterr().out
