@@ -195,15 +195,18 @@ def test_a_decision_explains_itself(conf: Any) -> None:
 
 
 def test_a_failure_counts_its_causes_most_frequent_first(conf: Any) -> None:
-    found = cloud(a={"ssd": "nvme"}, b={"ssd": "sata"}, c={"ssd": "sata"})
-    scheduler = FilterScheduler(found, conf)
+    racks = {
+        "fast": Aggregate("fast", {"ssd": "nvme"}, ("a",)),
+        "slow": Aggregate("slow", {"ssd": "sata"}, ("b", "c")),
+    }
+    scheduler = FilterScheduler(dataclasses.replace(cloud(), aggregates=racks), conf)
     with pytest.raises(NoValidHost) as caught:
         scheduler.select(scheduler.request("nvme"), 5)
     assert [(c.count, c.filter, c.cause) for c in caught.value.decision.causes] == [
         (
             2,
             "AggregateInstanceTypeFilter",
-            "key 'ssd': flavor wants 'nvme', other values are offered",
+            "key 'ssd': flavor wants 'nvme', aggregate 'slow' offers 'sata'",
         ),
         (1, "CapacityFilter", "not enough MiB of RAM: flavor wants 1024"),
     ]
