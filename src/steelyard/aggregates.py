@@ -345,7 +345,7 @@ def _offered(name: str, offer: Expression, wanted: Expression) -> str:
     if offer.faults:
         return f"value of forced aggregate {name!r} is malformed: {offer.faults[0]}"
     if offer.forbids:
-        return f"forced aggregate {name!r} offers {str(offer)!r}, which forbids the key"
+        return f"aggregate {name!r} offers {str(offer)!r}, which forbids the key"
     undecided = _UNDECIDED if wanted.undecided(offer) else ""
     return f"aggregate {name!r} offers {str(offer)!r}{undecided}"
 
