@@ -143,10 +143,8 @@ def test_an_empty_list_of_ignored_keys_demands_every_key() -> None:
         (
             {"licence": "no"},
             [{"licence": "!"} | FORCED, {"licence": "no"}],
-            "key 'licence': flavor wants 'no', aggregate 'agg1' offers '!', which forbids "
-            "the key",
-            "key 'licence': flavor wants 'no', aggregate 'agg1' offers '!', which forbids "
-            "the key",
+            "key 'licence': flavor wants 'no', aggregate 'agg1' offers '!', which forbids the key",
+            "key 'licence': flavor wants 'no', aggregate 'agg1' offers '!', which forbids the key",
         ),
         (
             {"licence": "no"},

@@ -80,6 +80,15 @@ def test_groups(scheduler: Any) -> None:
     assert "      3 ServerGroupAntiAffinityFilter: " in str(caught.value)
 
 
+def test_soft_policy_with_multiplier_0_is_rejected(configured: Any) -> None:
+    """Even where an aggregate has a multiplier of its own."""
+    found = cloud(b={"soft_affinity_weight_multiplier": "2"})
+    scheduler = FilterScheduler(found, configured("soft_affinity_weight_multiplier = 0"))
+    with pytest.raises(PolicyNotSupported, match="set soft_affinity_weight_multiplier to another"):
+        scheduler.select(scheduler.request("small", "softly"))
+    assert hosts_of(scheduler, "small") == ["b"]
+
+
 def test_a_soft_policy_needs_its_weigher(configured: Any) -> None:
     scheduler = FilterScheduler(cloud(), configured("enabled_weighers = RAMWeigher"))
     with pytest.raises(PolicyNotSupported, match="ServerGroupSoftAffinityWeigher"):
