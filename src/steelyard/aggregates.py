@@ -1,12 +1,12 @@
 """Flavor extra specs against aggregate metadata.
 
-Two checks, both about one host and all of its aggregates:
+Two checks, both on one host and all of its aggregates:
 
-1. Whatever a flavor asks for in an extra spec, the host's aggregates together must offer.
-2. Whatever a *forced* aggregate says about a key, the flavor must satisfy.
+1. The host's aggregates together must offer what a flavor wants in an extra spec.
+2. The flavor must have each key that a *forced* aggregate requires.
 
-A :class:`Judge` stands for one flavor. It reduces each aggregate to a few bits; the bits of a
-host are those of its aggregates or-ed together, and they decide.
+A :class:`Judge` reduces each aggregate to a few bits for one flavor. The bits of a host are those
+of its aggregates or-ed together, and they decide.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from steelyard.attributes import read
-from steelyard.expressions import ABSENT, Expression
+from steelyard.expressions import Expression
 from steelyard.verdict import PASSED, Verdict
 
 SCOPE = "aggregate_instance_extra_specs:"
@@ -27,14 +27,22 @@ _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 _FALSE = frozenset({"0", "f", "false", "off", "n", "no"})
 
 _NAMED_AT_MOST = 3
+_UNDECIDED = " (whether numbers, text orders and parts of text meet is not decided)"
 
 Metadata = Mapping[str, Any]
 Content = frozenset[tuple[str, str]]
 
 
 def texts(mapping: Metadata) -> dict[str, str]:
-    """The mapping with every key and value as text, without the keys whose value is None."""
-    return {str(key): str(value) for key, value in mapping.items() if value is not None}
+    """Return the mapping with every value as text.
+
+    A key that is not text, or whose value is None, counts as missing.
+    """
+    return {
+        key: str(value)
+        for key, value in mapping.items()
+        if value is not None and isinstance(key, str)
+    }
 
 
 def content(mapping: Metadata) -> Content:
@@ -72,7 +80,7 @@ class Demand:
         return self.optional or self.expression.admits_absence
 
     def barred_by(self, offers: Iterable[Expression]) -> bool:
-        """Whether an aggregate with these offers keeps the host from counting as without key."""
+        """Return whether an aggregate with these offers makes the host count as having the key."""
         if self.expression.admits_absence:
             return not all(offer.admits_absence for offer in offers)
         return True
@@ -80,19 +88,23 @@ class Demand:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ForcedTerms:
-    """What a forced aggregate says."""
+    """The metadata of a forced aggregate, read as expressions.
+
+    A key has one expression for each spelling, with the scope and without.
+    """
 
     offers: dict[str, list[Expression]]
-    conditions: dict[str, list[Expression]]
+    required: dict[str, list[Expression]]
+    """The offers without the ignored keys: a flavor must have each of these keys."""
 
     @classmethod
     def parse(cls, metadata: Content, ignored_keys: tuple[str, ...]) -> "ForcedTerms":
-        """The terms; kept under their content, for the next flavor."""
+        """Return the terms of this metadata, from a cache if they were parsed before."""
         return _forced_terms(metadata, ignored_keys)
 
     @property
     def faults(self) -> list[tuple[str, str]]:
-        """Each key whose value is malformed, and how."""
+        """Each key whose value is malformed, and the fault."""
         return [
             (key, fault)
             for key, expressions in self.offers.items()
@@ -103,31 +115,38 @@ class ForcedTerms:
 
 @functools.lru_cache(maxsize=1024)
 def _forced_terms(metadata: Content, ignored_keys: tuple[str, ...]) -> ForcedTerms:
-    terms = ForcedTerms({}, {})
+    offers: dict[str, list[Expression]] = {}
     for written, text in sorted(metadata):
         key = written.removeprefix(SCOPE)
-        if key == FORCE_KEY:
-            continue
-        expression = Expression.parse_list(text)
-        terms.offers.setdefault(key, []).append(expression)
-        if not any(fnmatch.fnmatchcase(written, pattern) for pattern in ignored_keys):
-            terms.conditions.setdefault(key, []).append(expression)
-    return terms
+        if key != FORCE_KEY:
+            offers.setdefault(key, []).append(Expression.parse_list(text))
+    required = {key: offers[key] for key in offers if not is_ignored(key, ignored_keys)}
+    return ForcedTerms(offers, required)
+
+
+def is_ignored(key: str, ignored_keys: Iterable[str]) -> bool:
+    """Return whether one of the patterns matches the key, which is given without the scope."""
+    return any(fnmatch.fnmatchcase(key, pattern) for pattern in ignored_keys)
+
+
+def _voids(offer: Expression) -> bool:
+    """Return whether no value counts that the host's other aggregates offer for the key."""
+    return offer.forbids or bool(offer.faults)
 
 
 class _Said(NamedTuple):
-    """What one aggregate says, as text."""
+    """The name and the metadata of one aggregate, as text."""
 
     name: str
     metadata: dict[str, str]
 
 
 class Judge:
-    """One flavor's extra specs, ready to be held against the aggregates of many hosts.
+    """One flavor's extra specs, ready to be compared with the aggregates of many hosts.
 
-    ``ignored_keys`` are patterns of keys that forced aggregates do not demand. ``warn`` is told
-    about every malformed value, as often as it is met. ``only_text`` is False once metadata has
-    had a value that was no text.
+    ``ignored_keys`` are patterns of keys that forced aggregates do not require. ``warn`` is called
+    for every malformed value, each time it is met. ``only_text`` is False once metadata has had a
+    value that is not text.
     """
 
     def __init__(
@@ -144,16 +163,18 @@ class Judge:
             for key, text in sorted(extra_specs)
             if key.removeprefix(SCOPE) != FORCE_KEY
         ]
-        self._stated: dict[str, list[Expression]] = {}
+        self._keys = frozenset(demand.key for demand in self._demands)
         for demand in self._demands:
-            self._stated.setdefault(demand.key, []).append(demand.expression)
             for fault in demand.expression.faults:
                 warn(f"flavor extra spec {demand.key!r} cannot be satisfied: {fault}")
-        # The bits of an aggregate: demand i is met (bit i); it keeps demand i from being spared
-        # the host for want of the key (bit n + i); a forced aggregate objects (bit 2n).
+        # The bits of an aggregate, for n demands:
+        #   i       it offers a value that demand i admits;
+        #   n + i   the host has the key of demand i, and does not count as absent;
+        #   2n + i  its value for the key of demand i voids all offers of the host;
+        #   3n      it requires a key that the flavor does not have.
         count = len(self._demands)
         self._count = count
-        self._all_met = (1 << count) - 1
+        self._all = (1 << count) - 1
         self._lenient = sum(1 << i for i, demand in enumerate(self._demands) if demand.lenient)
         self._literal_bits = [
             (demand.key, _LiteralBits(demand, 1 << i, 1 << count + i))
@@ -162,7 +183,7 @@ class Judge:
         self._forced_bits = functools.lru_cache(maxsize=1024)(self._compute_forced_bits)
 
     def bits(self, metadata: Metadata, aggregate: object = None) -> int:
-        """What an aggregate with this metadata contributes to the verdict on its hosts."""
+        """Return what an aggregate with this metadata contributes to the verdict on its hosts."""
         if FORCE_KEY in metadata and self._is_forced(metadata, aggregate):
             return self._bits_of_forced(metadata, aggregate)
         bits = 0
@@ -179,9 +200,14 @@ class Judge:
         return bits
 
     def passes(self, bits: int) -> bool:
-        """Whether a host passes, given the bits of its aggregates or-ed together."""
-        spared = self._lenient & ~(bits >> self._count)
-        return not bits >> 2 * self._count and (bits | spared) & self._all_met == self._all_met
+        """Return whether a host passes, given the bits of its aggregates or-ed together."""
+        return not bits >> 3 * self._count and self._satisfied(bits) == self._all
+
+    def _satisfied(self, bits: int) -> int:
+        """Return the bits of the demands that the host satisfies."""
+        offered = bits & ~(bits >> 2 * self._count)
+        absent = self._lenient & ~(bits >> self._count)
+        return (offered | absent) & self._all
 
     def examine(self, aggregates: Sequence[tuple[str, Metadata]]) -> Verdict:
         """The verdict on a host in these aggregates, each given by name and metadata."""
@@ -224,31 +250,27 @@ class Judge:
             if offers:
                 bits |= any(map(demand.expression.meets, offers)) << i
                 bits |= demand.barred_by(offers) << self._count + i
-        return bits | any(self._objections(terms)) << 2 * self._count
+                bits |= any(map(_voids, offers)) << 2 * self._count + i
+        return bits | any(self._missing(terms)) << 3 * self._count
 
-    def _objections(
-        self, terms: ForcedTerms
-    ) -> Iterable[tuple[str, Expression, Expression | None]]:
-        """Each key, what the forced aggregate wants and what the flavor states instead."""
-        for key, conditions in terms.conditions.items():
-            stated = self._stated.get(key)
-            for condition in conditions:
-                if stated is None and not condition.compatible(ABSENT):
-                    yield key, condition, None
-                for expression in stated or ():
-                    if not condition.compatible(expression):
-                        yield key, condition, expression
+    def _missing(self, terms: ForcedTerms) -> Iterator[tuple[str, Expression]]:
+        """Yield each key that a forced aggregate requires and the flavor does not have."""
+        for key, expressions in terms.required.items():
+            if key not in self._keys:
+                for expression in expressions:
+                    if not expression.admits_absence:
+                        yield key, expression
 
     def _rejections(self, bits: int, aggregates: list[_Said]) -> Iterator[Verdict]:
-        spared = self._lenient & ~(bits >> self._count)
+        satisfied = self._satisfied(bits)
         for i, demand in enumerate(self._demands):
-            if not (bits | spared) >> i & 1:
+            if not satisfied >> i & 1:
                 yield self._unmet(demand, aggregates)
         for name, metadata in aggregates:
             if flag(metadata.get(FORCE_KEY, "")):
                 terms = ForcedTerms.parse(content(metadata), self._ignored_keys)
-                for key, condition, expression in self._objections(terms):
-                    yield _objected(name, key, condition, expression)
+                for key, expression in self._missing(terms):
+                    yield _required(name, key, expression)
 
     def _unmet(self, demand: Demand, aggregates: list[_Said]) -> Verdict:
         if demand.expression.faults:
@@ -260,12 +282,18 @@ class Judge:
         offers = list(self._offers(demand.key, aggregates))
         if not offers:
             return Verdict.rejected(f"{wanted}, no aggregate of the host has the key")
-        offered = [_offered(name, offer, demand.expression) for name, offer in offers]
+        # An aggregate whose value voids the others is the only one that matters.
+        decisive = [offer for offer in offers if _voids(offer[1])] or offers
+        offered = [_offered(name, offer, demand.expression) for name, offer in decisive]
+        reason = f"{wanted}, {_listed(offered)}"
+        if len(decisive) == 1:
+            return Verdict.rejected(reason)
+        undecided = any(demand.expression.undecided(offer) for _, offer in decisive)
         return Verdict.rejected(
-            f"{wanted}, {_listed(offered)}", f"{wanted}, other values are offered"
+            reason, f"{wanted}, other values are offered{_UNDECIDED if undecided else ''}"
         )
 
-    def _offers(self, key: str, aggregates: list[_Said]) -> Iterable[tuple[str, Expression]]:
+    def _offers(self, key: str, aggregates: list[_Said]) -> Iterator[tuple[str, Expression]]:
         for name, metadata in aggregates:
             if flag(metadata.get(FORCE_KEY, "")):
                 terms = ForcedTerms.parse(content(metadata), self._ignored_keys)
@@ -298,25 +326,14 @@ class _LiteralBits(dict[str, int]):
         return bits
 
 
-def _objected(name: str, key: str, condition: Expression, expression: Expression | None) -> Verdict:
-    if condition.faults:
-        fault = f"is malformed: {condition.faults[0]}"
+def _required(name: str, key: str, expression: Expression) -> Verdict:
+    if expression.faults:
         return Verdict.rejected(
-            f"key {key!r}: value of forced aggregate {name!r} {fault}",
-            f"key {key!r}: value of forced aggregate {fault}",
+            f"key {key!r}: value of forced aggregate {name!r} is malformed: {expression.faults[0]}"
         )
-    wants = f"wants {str(condition)!r}"
-    wants += "".join(f" (note that {note})" for note in condition.notes)
-    if expression is None:
-        wants += ", flavor does not have the key"
-    elif expression.faults:
-        wants += f", flavor's value is malformed: {expression.faults[0]}"
-    else:
-        wants += f", flavor has {str(expression)!r}{_undecided(condition, expression)}"
-    return Verdict.rejected(
-        f"key {key!r}: forced aggregate {name!r} {wants}",
-        f"key {key!r}: forced aggregate {wants}",
-    )
+    wants = f"forced aggregate {name!r} wants {str(expression)!r}"
+    wants += "".join(f" (note that {note})" for note in expression.notes)
+    return Verdict.rejected(f"key {key!r}: {wants}, flavor does not have the key")
 
 
 def _called(aggregate: object) -> str:
@@ -326,14 +343,11 @@ def _called(aggregate: object) -> str:
 
 def _offered(name: str, offer: Expression, wanted: Expression) -> str:
     if offer.faults:
-        return f"aggregate {name!r} offers nothing, its value is malformed: {offer.faults[0]}"
-    return f"aggregate {name!r} offers {str(offer)!r}{_undecided(wanted, offer)}"
-
-
-def _undecided(one: Expression, other: Expression) -> str:
-    if one.undecided(other):
-        return " (whether numbers, text orders and parts of text meet is not decided)"
-    return ""
+        return f"value of forced aggregate {name!r} is malformed: {offer.faults[0]}"
+    if offer.forbids:
+        return f"aggregate {name!r} offers {str(offer)!r}, which forbids the key"
+    undecided = _UNDECIDED if wanted.undecided(offer) else ""
+    return f"aggregate {name!r} offers {str(offer)!r}{undecided}"
 
 
 def _listed(items: list[str]) -> str:

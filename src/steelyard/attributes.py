@@ -4,6 +4,7 @@ An attribute that is missing, None or not loaded reads as None: never an excepti
 query. Objects that load on access, as Nova's do, say through ``obj_attr_is_set`` what they have.
 """
 
+import contextlib
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -11,13 +12,13 @@ from typing import Any
 
 
 def read(thing: object, name: str) -> Any:
-    """The attribute's value, or None."""
-    is_set = getattr(thing, "obj_attr_is_set", None)
+    """Return the attribute's value, or None."""
     try:
+        is_set = getattr(thing, "obj_attr_is_set", None)
         if is_set is not None and not is_set(name):
             return None
         return getattr(thing, name, None)
-    except AttributeError:  # obj_attr_is_set raises it for a name that is no field
+    except Exception:  # noqa: BLE001 - an object's __getattr__ can raise anything
         return None
 
 
@@ -28,12 +29,13 @@ def read_mapping(thing: object, name: str) -> Mapping[Any, Any]:
 
 
 def read_all(things: Sequence[object], name: str) -> list[Any]:
-    """The attribute's value of each, or None; things of one list are of one type, or plain."""
-    if things and not hasattr(things[0], "obj_attr_is_set"):
-        try:
+    """Return the attribute's value of each, or None.
+
+    Things of one list have one type, or do not load attributes on access.
+    """
+    with contextlib.suppress(Exception):  # some of them cannot be read: read them one by one
+        if things and not hasattr(things[0], "obj_attr_is_set"):
             return list(map(attrgetter(name), things))
-        except AttributeError:
-            pass  # some of them lack it: read one by one
     return [read(thing, name) for thing in things]
 
 

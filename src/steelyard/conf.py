@@ -82,17 +82,27 @@ class CreationParameters(types.ConfigType):
 _plugin_opts = [
     cfg.ListOpt(
         "force_check_ignored_keys",
-        default=["availability_zone", "*_weight_multiplier", "filter_tenant_id*"],
+        default=[
+            "availability_zone",
+            "*_weight_multiplier",
+            "filter_tenant_id*",
+            "trait:*",
+            "max_instances_per_host",
+            "max_io_ops_per_host",
+            "instance_type",
+            "cpu_allocation_ratio",
+            "ram_allocation_ratio",
+            "disk_allocation_ratio",
+        ],
         help="""
-Metadata keys of forced aggregates that AggregateInstanceTypeFilter does not demand of flavors.
+Metadata keys of forced aggregates that AggregateInstanceTypeFilter does not require of flavors.
 
-An aggregate whose metadata says ``force_metadata_check: true`` demands each of its other keys of
-every flavor. Some keys are there for other purposes: Nova and steelyard read availability zones,
-weight multipliers and tenant isolation from aggregates. Keys that match one of these patterns
-(``*``, ``?`` and ``[...]`` as in a shell) are left out of that check. A key with the scope
-``aggregate_instance_extra_specs:`` is checked unless a pattern matches it with the scope.
+An aggregate whose metadata says ``force_metadata_check: true`` requires each of its other keys of
+every flavor. Keys that match one of these patterns (``*``, ``?`` and ``[...]`` as in a shell) are
+not required, because Nova or steelyard reads them for other purposes. Neither are the keys of the
+option ``failure_domains``. A key is matched without the scope ``aggregate_instance_extra_specs:``.
 
-An empty list demands every key.
+An empty list requires every key.
 """,
     ),
     cfg.BoolOpt(

@@ -11,7 +11,7 @@ instead.
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from steelyard import errors
 from steelyard.string_sets import (
@@ -73,6 +73,18 @@ class Expression:
     alternatives: frozenset[StringSet]
     notes: tuple[str, ...] = dataclasses.field(compare=False, default=())
     faults: tuple[str, ...] = dataclasses.field(compare=False, default=())
+    forbids: bool = False
+    """Whether the text is ``!``: absence as with ``~``, and beside it no value counts."""
+
+    # The alternatives again: literal texts are compared as a set, rules one by one.
+    _literals: frozenset[str] = dataclasses.field(init=False, repr=False, compare=False)
+    _rules: tuple[StringSet, ...] = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        literals = frozenset(part.text for part in self.alternatives if isinstance(part, Literal))
+        rules = tuple(part for part in self.alternatives if not isinstance(part, Literal))
+        object.__setattr__(self, "_literals", literals)
+        object.__setattr__(self, "_rules", rules)
 
     @classmethod
     def parse(cls, text: str) -> "Expression":
@@ -104,7 +116,7 @@ class Expression:
         """Whether the value, or for None absence, is in the set."""
         if value is None:
             return self.admits_absence
-        return any(part.admits(value) for part in self.alternatives)
+        return value in self._literals or any(rule.admits(value) for rule in self._rules)
 
     def compatible(self, other: "Expression") -> bool:
         """Whether some value, or absence, is in both sets; False where that is not decided."""
@@ -112,15 +124,20 @@ class Expression:
 
     def meets(self, other: "Expression") -> bool:
         """Whether a value that is present is in both sets; False where that is not decided."""
-        return any(self._meetings(other))
+        return (
+            not self._literals.isdisjoint(other._literals)
+            or any(rule.admits(text) for rule in self._rules for text in other._literals)
+            or any(rule.admits(text) for rule in other._rules for text in self._literals)
+            or any(self._meetings_of_rules(other))
+        )
 
     def undecided(self, other: "Expression") -> bool:
         """Whether ``meets`` is False for want of a decision, not because the sets are apart."""
-        meetings = set(self._meetings(other))
-        return None in meetings and True not in meetings
+        # Whether a literal text is in a set is always decided.
+        return None in self._meetings_of_rules(other) and not self.meets(other)
 
-    def _meetings(self, other: "Expression") -> Iterable[bool | None]:
-        return (meet(one, two) for one in self.alternatives for two in other.alternatives)
+    def _meetings_of_rules(self, other: "Expression") -> Iterator[bool | None]:
+        return (meet(one, two) for one in self._rules for two in other._rules)
 
     def __str__(self) -> str:
         return self.text
@@ -139,10 +156,10 @@ def _parse(text: str) -> Expression:
 
 @functools.lru_cache(maxsize=4096)
 def _parse_list(text: str) -> Expression:
-    parts = [part.strip() for part in text.split(",")]
-    if len(parts) > 1 and FORBIDDEN in parts:
+    parts = [_parse(part) for part in text.split(",")]
+    if len(parts) > 1 and any(part.forbids for part in parts):
         return _malformed(text.strip(), f"{FORBIDDEN!r} {_STANDS_ALONE}")
-    return _union(text.strip(), [_parse(part) for part in parts])
+    return _union(text.strip(), parts)
 
 
 def _junction(text: str) -> Expression:
@@ -152,7 +169,7 @@ def _junction(text: str) -> Expression:
         parts.pop()
     if not all(parts):
         return _malformed(text, f"{OR!r} has nothing behind it; write '{OR} a {OR} b'")
-    if FORBIDDEN in parts:
+    if FORBIDDEN in parts and len(parts) > 1:
         return _malformed(text, f"{FORBIDDEN!r} {_STANDS_ALONE}")
     union = _union(text, [_alternative(part) for part in parts])
     if not trailing or union.faults:
@@ -170,6 +187,7 @@ def _union(text: str, parts: list[Expression]) -> Expression:
         any(part.admits_absence for part in parts),
         frozenset().union(*(part.alternatives for part in parts)),
         notes=tuple(note for part in parts for note in part.notes),
+        forbids=any(part.forbids for part in parts),
     )
 
 
@@ -178,7 +196,7 @@ def _alternative(text: str) -> Expression:
     if text == ANY:
         return Expression(text, False, frozenset({Anything()}))
     if text in (OPTIONAL, FORBIDDEN):
-        return Expression(text, True, frozenset())
+        return Expression(text, True, frozenset(), forbids=text == FORBIDDEN)
     operator, *operands = text.split() or [""]
     if operator == _ALL_IN and operands:
         return Expression(text, False, frozenset({Containing(frozenset(operands))}))

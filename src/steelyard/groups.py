@@ -43,6 +43,7 @@ _WEIGHERS = {
 
 _LONGEST_NAME = 255
 _LONGEST_NUMBER = 9
+_GREATEST_NUMBER = 10**_LONGEST_NUMBER - 1
 _CONTROL = "\\x00-\\x1f\\x7f-\\x9f"
 _NAME = {
     "type": "string",
@@ -96,6 +97,7 @@ POLICY_SCHEMA: Mapping[str, Any] = _request_schema(
                     "pattern": r"^[0-9]*[1-9][0-9]*(?!\n)$",
                     "maxLength": _LONGEST_NUMBER,
                     "minimum": 1,
+                    "maximum": _GREATEST_NUMBER,
                 }
             },
             "additionalProperties": False,
@@ -119,31 +121,33 @@ class ServerGroup:
     members: frozenset[str] = frozenset()
     hosts: frozenset[str] = frozenset()
     uuid: str = ""
+    newer_form: bool = dataclasses.field(default=False, compare=False)
+    """Whether the request for the group had one policy with rules, rather than a list."""
 
     @classmethod
     def parse(cls, body: object) -> "ServerGroup":
         """The new group that the body of a ``POST os-server-groups`` asks for, in either form."""
         asked = _fields(body, "the body", ["server_group"])["server_group"]
-        if isinstance(asked, dict) and "policies" in asked:
+        newer_form = not (isinstance(asked, dict) and "policies" in asked)
+        if not newer_form:
             _fields(asked, "server_group", ["name", "policies"])
             policy, rules = _only_policy(asked["policies"]), {}
         else:
             _fields(asked, "server_group", ["name", "policy"], ["rules"])
             policy = Policy.parse(asked["policy"])
             rules = parse_rules(policy, asked.get("rules", {}))
-        return cls(_name(asked["name"]), policy, rules, uuid=str(uuids.uuid4()))
+        name, uuid = _name(asked["name"]), str(uuids.uuid4())
+        return cls(name, policy, rules, uuid=uuid, newer_form=newer_form)
 
     def response(self) -> dict[str, Any]:
-        """The body that answers a request with a list of policies."""
-        return {
-            "server_group": {
-                "id": self.uuid,
-                "name": self.name,
-                "policies": [self.policy.value],
-                "members": sorted(self.members),
-                "metadata": {},
-            }
-        }
+        """Return the body that answers the request for the group, in the form of the request."""
+        policy = (
+            {"policy": self.policy.value, "rules": dict(self.rules)}
+            if self.newer_form
+            else {"policies": [self.policy.value], "metadata": {}}
+        )
+        members = sorted(self.members)
+        return {"server_group": {"id": self.uuid, "name": self.name, **policy, "members": members}}
 
     def with_members(self, placed: Mapping[str, str]) -> "ServerGroup":
         """This group with more servers, which are given with their hosts."""
@@ -163,18 +167,37 @@ def parse_rules(policy: Policy, rules: object) -> dict[str, int]:
 
 
 def check_supported(
-    group: ServerGroup, enabled_filters: Collection[str], enabled_weighers: Collection[str]
+    group: ServerGroup,
+    enabled_filters: Collection[str],
+    enabled_weighers: Collection[str],
+    multipliers: Mapping[str, float] | None = None,
 ) -> None:
-    """Raises PolicyNotSupported when what enforces the group's policy is not enabled."""
+    """Raise PolicyNotSupported if the plugin of the group's policy is not enabled.
+
+    ``multipliers`` are those of the configuration, by weigher. A weigher with 0 has no effect, and
+    does not support its policy.
+    """
+    policy = Policy.parse(group.policy)
+    weigher = _WEIGHERS.get(policy)
     for kind, needed, enabled in (
-        ("filter", _FILTERS.get(group.policy), enabled_filters),
-        ("weigher", _WEIGHERS.get(group.policy), enabled_weighers),
+        ("filter", _FILTERS.get(policy), enabled_filters),
+        ("weigher", weigher, enabled_weighers),
     ):
         if needed is not None and needed not in enabled:
             raise errors.PolicyNotSupported(
                 f"server group {group.name!r} has the policy '{group.policy}', which needs the "
                 f"{kind} {needed!r}; it is not enabled: add it to enabled_{kind}s"
             )
+    if weigher is not None and multipliers is not None and multipliers.get(weigher) == 0:
+        raise errors.PolicyNotSupported(
+            f"server group {group.name!r} has the policy '{policy}', which needs the weigher "
+            f"{weigher!r}; its multiplier is 0: set {multiplier_option(policy)} to another number"
+        )
+
+
+def multiplier_option(policy: Policy) -> str:
+    """Return the option, and the aggregate metadata key, of the multiplier of a soft policy."""
+    return f"{policy.value.replace('-', '_')}_weight_multiplier"
 
 
 def _fields(
@@ -229,8 +252,9 @@ def _count(name: str, value: object) -> int:
             number = int(value)
         case _:
             number = 0
-    if number < 1:
+    if not 1 <= number <= _GREATEST_NUMBER:
         raise errors.InvalidServerGroup(
-            f"rule {name!r} is {value!r}; it must be a whole number from 1 on"
+            f"invalid rule {name!r} {value!r:.100}: expected a whole number from 1 to "
+            f"{_GREATEST_NUMBER}"
         )
     return number

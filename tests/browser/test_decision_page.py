@@ -127,7 +127,7 @@ def test_the_way_of_the_tab_key(opened: Open, decision: str) -> None:
     assert stops == [
         # Causes, the most frequent first
         "not enough MiB of RAM: flavor wants 16384",
-        "key 'gpu': forced aggregate wants 'a100', flavor does not have the key",
+        "key 'gpu': forced aggregate 'gpu' wants 'a100', flavor does not have the key",
         "key 'ssd': flavor wants '<or> nvme <or> ~', other values are offered",
         "not enough vCPUs: flavor wants 8",
         "the host is out of service: disabled: new power supply",

@@ -64,14 +64,14 @@ def test_changes_are_grouped_by_cause(cloud: str) -> None:
             "newly rejected",
             ["shared"],
             ["fast1", "fast2"],
-            "key 'hw:cpu_policy': flavor wants 'shared', other values are offered",
+            "key 'hw:cpu_policy': flavor wants 'shared', aggregate 'fast' offers 'dedicated'",
         ),
         ("not known without nova", ["odd"], ["fast1", "fast2"], "the host passes"),
         (
             "Nova aborts the request",
             ["big"],
             ["typed"],
-            "key 'cores': flavor wants '>= 8', other values are offered",
+            "key 'cores': flavor wants '>= 8', aggregate 'typed' offers 'many'",
         ),
         ("Nova may abort the request", ["big"], ["mixed"], "the host passes"),
         (

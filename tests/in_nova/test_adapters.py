@@ -178,3 +178,22 @@ def test_a_rebuild_passes_where_a_filter_does_not_judge_rebuilds(hints: Any, reb
 def test_a_request_without_hints_is_no_rebuild() -> None:
     assert not is_rebuild(objects.RequestSpec())
     assert not is_rebuild(None)
+
+
+@pytest.mark.parametrize(("multiplier", "count"), [(0.0, 1), (1000.0, 0)])
+def test_soft_weigher_with_multiplier_0_warns_at_start(
+    caplog: pytest.LogCaptureFixture, multiplier: float, count: int
+) -> None:
+    options.register(cfg.CONF)
+    name = "soft_affinity_weight_multiplier"
+    cfg.CONF.set_override(name, multiplier, group=options.GROUP)
+    try:
+        with caplog.at_level(logging.WARNING):
+            weigher = steelyard.nova.ServerGroupSoftAffinityWeigher()
+            steelyard.nova.ServerGroupSoftAntiAffinityWeigher()
+    finally:
+        cfg.CONF.clear_override(name, group=options.GROUP)
+    assert list(weigher.weigh_objects([], None)) == []
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == count
+    assert all(f"[steelyard] {name} is 0" in each for each in said)

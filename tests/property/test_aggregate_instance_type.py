@@ -3,22 +3,24 @@
 import random
 from typing import Any
 
+import aggregate_oracle as oracle
 import strategies
 from clouds import Aggregate, Flavor, Host, Request
 from hypothesis import given
 from hypothesis import strategies as st
 from oslo_config import cfg
 
-from steelyard.aggregates import SCOPE, flag
-from steelyard.expressions import ABSENT, Expression
+from steelyard import conf as options
+from steelyard.aggregates import SCOPE
 from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
 
+IGNORED = tuple(options.register(None).force_check_ignored_keys)
+
 flavors = strategies.mappings(strategies.scribble)
-aggregates = st.lists(strategies.metadata(strategies.comma_lists(strategies.scribble)), max_size=3)
+aggregates = st.lists(strategies.metadata(strategies.comma_lists(strategies.scribble)), max_size=4)
 likely_flavors = strategies.mappings(strategies.well_formed)
-likely_aggregates = st.lists(
-    strategies.metadata(strategies.comma_lists(strategies.well_formed)), max_size=3
-)
+likely_metadata = strategies.metadata(strategies.comma_lists(strategies.well_formed))
+likely_aggregates = st.lists(likely_metadata, max_size=4)
 
 
 def new_filter() -> AggregateInstanceTypeFilter:
@@ -73,12 +75,80 @@ def test_no_order_changes_a_verdict(
 
 
 @given(st.one_of(flavors, likely_flavors), st.one_of(aggregates, likely_aggregates))
-def test_the_verdict_is_that_of_the_definition(
+def test_verdict_equals_that_of_the_oracle(
     flavor: dict[str, str], said: list[dict[str, str]]
 ) -> None:
-    verdict = new_filter().examine(host(said), Request(Flavor(flavor)))
-    assert verdict.passed == (meets_demands(flavor, said) and meets_conditions(flavor, said))
+    plugin, request = new_filter(), Request(Flavor(flavor))
+    verdict = plugin.examine(host(said), request)
+    assert verdict.passed == oracle.passes(flavor, said, IGNORED)
     assert verdict.passed == (verdict.reason == "")
+    assert verdict.passed == (list(plugin.rejections(host(said), request)) == [])
+
+
+present = st.one_of(strategies.words, st.just("*"), strategies.operations)
+present_values = st.one_of(
+    present,
+    st.lists(present, min_size=1, max_size=3).map(lambda found: "<or> " + " <or> ".join(found)),
+)
+
+
+@given(
+    st.fixed_dictionaries({}, optional={"a": present_values, "hw:b": present_values}),
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["a", "hw:b", "c"]),
+            st.lists(present_values, min_size=1, max_size=3).map(",".join),
+            min_size=1,
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_forced_aggregates_equal_one_with_all_their_values(
+    flavor: dict[str, str], said: list[dict[str, str]]
+) -> None:
+    """Without '~' and '!', the values of a host's forced aggregates combine."""
+    joined: dict[str, str] = {}
+    for metadata in said:
+        for key, text in metadata.items():
+            joined[key] = f"{joined[key]},{text}" if key in joined else text
+    forced = [{**metadata, "force_metadata_check": "true"} for metadata in said]
+    one = [{**joined, "force_metadata_check": "true"}]
+    plugin, request = new_filter(), Request(Flavor(flavor))
+    assert plugin.host_passes(host(forced), request) == plugin.host_passes(host(one), request)
+
+
+@given(likely_flavors, st.lists(likely_metadata, max_size=3), st.sampled_from(["a", "hw:b", "c"]))
+def test_forced_aggregate_with_any_or_none_changes_nothing_for_flavors_without_the_key(
+    flavor: dict[str, str], said: list[dict[str, str]], key: str
+) -> None:
+    without = {name: text for name, text in flavor.items() if name.removeprefix(SCOPE) != key}
+    plugin, request = new_filter(), Request(Flavor(without))
+    more = [*said, {key: "<or> * <or> ~", "force_metadata_check": "true"}]
+    assert plugin.host_passes(host(more), request) == plugin.host_passes(host(said), request)
+
+
+odd_keys = st.one_of(
+    st.sampled_from(["a", "b", "force_metadata_check"]),
+    st.none(),
+    st.booleans(),
+    st.integers(0, 2),
+    st.binary(max_size=1),
+    st.tuples(st.integers(0, 1)),
+)
+odd_values = st.one_of(st.sampled_from(["1", "true", "~", "!"]), st.none(), st.integers(0, 2))
+odd_mappings = st.dictionaries(odd_keys, odd_values, max_size=3)
+
+
+@given(odd_mappings, st.lists(st.lists(odd_mappings, max_size=2), max_size=3))
+def test_keys_that_are_not_text_are_read_alike_everywhere(
+    flavor: dict[Any, Any], layouts: list[list[dict[Any, Any]]]
+) -> None:
+    plugin, request = new_filter(), Request(Flavor(flavor))
+    hosts = [host(said) for said in layouts]
+    expected = [each for each in hosts if plugin.examine(each, request).passed]
+    assert [each for each in hosts if plugin.host_passes(each, request)] == expected
+    assert list(plugin.filter_all(hosts, request)) == expected
 
 
 @given(likely_flavors, likely_aggregates, likely_aggregates, likely_aggregates)
@@ -96,58 +166,3 @@ def test_metadata_changed_in_place_is_noticed(
         aggregate.metadata.clear()
         aggregate.metadata.update(metadata)
     assert list(plugin.filter_all(hosts, request)) == list(new_filter().filter_all(hosts, request))
-
-
-# The definition, word by word and as slowly as that.
-
-
-def is_forced(metadata: dict[str, str]) -> bool:
-    return bool(flag(metadata.get("force_metadata_check", "")))
-
-
-def stripped(key: str) -> str:
-    return key.removeprefix(SCOPE)
-
-
-def meets_demands(flavor: dict[str, str], said: list[dict[str, str]]) -> bool:
-    for written, text in flavor.items():
-        key, wanted = stripped(written), Expression.parse(text)
-        if key == "force_metadata_check":
-            continue
-        literal = [
-            part.strip()
-            for m in said
-            if not is_forced(m) and key in m
-            for part in m[key].split(",")
-        ]
-        offers = [
-            Expression.parse_list(value)
-            for m in said
-            if is_forced(m)
-            for name, value in m.items()
-            if stripped(name) == key
-        ]
-        if ":" in written and not written.startswith(SCOPE) and not literal and not offers:
-            continue
-        absent = not literal and all(offer.admits(None) for offer in offers)
-        if not (
-            any(wanted.admits(value) for value in literal)
-            or any(wanted.meets(offer) for offer in offers)
-            or (absent and wanted.admits(None))
-        ):
-            return False
-    return True
-
-
-def meets_conditions(flavor: dict[str, str], said: list[dict[str, str]]) -> bool:
-    stated: dict[str, list[Expression]] = {}
-    for written, text in flavor.items():
-        stated.setdefault(stripped(written), []).append(Expression.parse(text))
-    return all(
-        expression.compatible(Expression.parse_list(value))
-        for metadata in said
-        if is_forced(metadata)
-        for written, value in metadata.items()
-        if stripped(written) != "force_metadata_check" and written != "availability_zone"
-        for expression in stated.get(stripped(written), [ABSENT])
-    )

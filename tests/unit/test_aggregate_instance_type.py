@@ -166,6 +166,10 @@ def test_options_decide_what_forced_aggregates_demand(configured: Any) -> None:
     assert "'rack'" in AggregateInstanceTypeFilter(configured()).examine(forced, request()).reason
     ours = AggregateInstanceTypeFilter(configured("force_check_ignored_keys = rack, avail*"))
     assert ours.examine(forced, request())
+    domains = AggregateInstanceTypeFilter(configured("failure_domains = rack, room[1]"))
+    assert domains.examine(forced, request())
+    room = host({"room1": "1", "force_metadata_check": "true"})
+    assert not domains.examine(room, request())  # the name of a key is no pattern
     literal = AggregateInstanceTypeFilter(configured("force_check_ignored_keys ="))
     assert not literal.examine(forced, request(rack="1"))
     assert literal.examine(forced, request(rack="1", availability_zone="z"))
@@ -197,15 +201,15 @@ def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
 @pytest.mark.parametrize("lines", [[], ["log_no_host = false"]])
 def test_why_no_host_is_left_is_summed_up(configured: Any, caplog: Any, lines: Any) -> None:
     plugin = AggregateInstanceTypeFilter(configured(*lines))
-    hosts = [host({"ssd": "sata"}), host({"ssd": "hdd"}), host({})]
+    hosts = [host({"ssd": "sata"}), host({"ssd": "sata"}), host({})]
     with caplog.at_level(logging.INFO):
         assert list(plugin.filter_all(hosts, request(ssd="nvme"))) == []
-        assert list(plugin.filter_all(hosts, request(ssd="hdd"))) == [hosts[1]]
+        assert list(plugin.filter_all(hosts, request(ssd="sata"))) == hosts[:2]
     assert (
         messages(caplog, logging.INFO)
         == [
             "AggregateInstanceTypeFilter rejects 3 of 3 hosts for server None: "
-            "2 by key 'ssd': flavor wants 'nvme', other values are offered; "
+            "2 by key 'ssd': flavor wants 'nvme', aggregate 'aggregate 1' offers 'sata'; "
             "1 by key 'ssd': flavor wants 'nvme', no aggregate of the host has the key"
         ][: 0 if lines else 1]
     )
@@ -240,7 +244,7 @@ def test_it_can_be_tried_without_risk(tmp_path: Any, caplog: Any) -> None:
         assert list(plugin.filter_all(hosts[1:], asked)) == hosts[1:]
     assert messages(caplog, logging.INFO) == [
         "AggregateInstanceTypeFilter would reject 1 of 2 hosts for server None: "
-        "1 by key 'ssd': flavor wants 'nvme', other values are offered"
+        "1 by key 'ssd': flavor wants 'nvme', aggregate 'aggregate 1' offers 'sata'"
     ]
     path.write_text("[steelyard]\nenforce = true\n")
     conf.mutate_config_files()

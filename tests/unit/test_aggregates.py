@@ -48,7 +48,7 @@ def verdict(flavor: Any, *aggregates: Any, ignored: Any = IGNORED) -> Verdict:
         ({"hw:x": ">= many"}, [{}], True),
         ({"a": "1"}, [{SCOPE + "a": "1"}], False),
         ({"a": "1"}, [{SCOPE + "a": "1"} | FORCED], True),
-        ({"a": "1"}, [{SCOPE + "a": "1", "a": "2"} | FORCED], False),
+        ({"a": "1"}, [{SCOPE + "a": "1", "a": "2"} | FORCED], True),
         ({"a": "<or> 1 <or> 2"}, [{SCOPE + "a": "1", "a": "2"} | FORCED], True),
         ({SCOPE + "a": "1", "a": "2"}, [{"a": "*"} | FORCED], True),
         ({SCOPE + "a": "1", "a": "2"}, [{"a": "1"} | FORCED], False),
@@ -60,9 +60,32 @@ def verdict(flavor: Any, *aggregates: Any, ignored: Any = IGNORED) -> Verdict:
         # keys that forced aggregates have for other purposes
         ({}, [{"availability_zone": "az1", "ram_weight_multiplier": "2"} | FORCED], True),
         ({}, [{"filter_tenant_id": "x", "filter_tenant_id2": "y"} | FORCED], True),
-        ({}, [{SCOPE + "availability_zone": "az1"} | FORCED], False),
+        ({}, [{SCOPE + "availability_zone": "az1"} | FORCED], True),
         ({"availability_zone": "az2"}, [{"availability_zone": "az1"} | FORCED], False),
+        # the values of several aggregates combine
+        ({"a": "1"}, [{"a": "1"} | FORCED, {"a": "2"} | FORCED], True),
+        ({"a": "2"}, [{"a": "1"} | FORCED, {"a": "2"} | FORCED], True),
+        ({}, [{"a": "1"} | FORCED, {"a": "2"} | FORCED], False),
+        ({"a": "3"}, [{"a": "<or> 1 <or> 2"} | FORCED, {"a": "3"}], True),
+        ({}, [{"a": "<or> 1 <or> ~"} | FORCED, {"a": "2"} | FORCED], False),
+        ({}, [{"a": "<or> 1 <or> ~"} | FORCED, {"a": "2"}], True),
+        ({}, [{"a": "<or> * <or> ~"} | FORCED], True),
+        ({}, [{"a": "<or> * <or> ~"} | FORCED, {"a": "1"} | FORCED], False),
+        # '!' vetoes the values of other aggregates, and '~' does not
+        ({"a": "1"}, [{"a": "!"} | FORCED, {"a": "1"}], False),
+        ({"a": "1"}, [{"a": "<or> !"} | FORCED, {"a": "1"} | FORCED], False),
+        ({"a": "1"}, [{"a": "~"} | FORCED, {"a": "1"}], True),
+        ({"a": "~"}, [{"a": "!"} | FORCED], True),
+        ({"a": "~"}, [{"a": "!"} | FORCED, {"a": "1"}], False),
+        ({}, [{"a": "!"} | FORCED, {"a": "1"}], True),
+        ({}, [{"a": "!"} | FORCED, {"a": "1"} | FORCED], False),
+        ({"availability_zone": "z"}, [{"availability_zone": "!"} | FORCED], False),
         # malformed values admit nothing
+        ({"a": "1"}, [{"a": "1,!"} | FORCED, {"a": "1"}], False),
+        ({}, [{"a": "1,!"} | FORCED], False),
+        ({"a": "~"}, [{"a": "1,!"} | FORCED], False),
+        ({"availability_zone": "z"}, [{"availability_zone": "<or>"} | FORCED], False),
+        ({}, [{"availability_zone": "<or>"} | FORCED], True),
         ({"a": "<or>"}, [{"a": "<or>"}], False),
         ({"a": ">= many"}, [{"a": "many"}], False),
         ({"a": ">= 8"}, [{"a": "many"}], False),
@@ -89,7 +112,7 @@ def test_an_empty_list_of_ignored_keys_demands_every_key() -> None:
             {"ssd": "<or> nvme <or> ~"},
             [{"ssd": "sata"}],
             "key 'ssd': flavor wants '<or> nvme <or> ~', aggregate 'agg1' offers 'sata'",
-            "key 'ssd': flavor wants '<or> nvme <or> ~', other values are offered",
+            "key 'ssd': flavor wants '<or> nvme <or> ~', aggregate 'agg1' offers 'sata'",
         ),
         (
             {"ssd": "nvme"},
@@ -115,20 +138,37 @@ def test_an_empty_list_of_ignored_keys_demands_every_key() -> None:
             {},
             [{"licence": "yes"} | FORCED],
             "key 'licence': forced aggregate 'agg1' wants 'yes', flavor does not have the key",
-            "key 'licence': forced aggregate wants 'yes', flavor does not have the key",
+            "key 'licence': forced aggregate 'agg1' wants 'yes', flavor does not have the key",
         ),
         (
             {"licence": "no"},
-            [{"licence": "yes"} | FORCED, {"licence": "no"}],
-            "key 'licence': forced aggregate 'agg1' wants 'yes', flavor has 'no'",
-            "key 'licence': forced aggregate wants 'yes', flavor has 'no'",
+            [{"licence": "!"} | FORCED, {"licence": "no"}],
+            "key 'licence': flavor wants 'no', aggregate 'agg1' offers '!', which forbids the key",
+            "key 'licence': flavor wants 'no', aggregate 'agg1' offers '!', which forbids the key",
+        ),
+        (
+            {"licence": "no"},
+            [{"licence": "<or>"} | FORCED, {"licence": "no"}],
+            "key 'licence': flavor wants 'no', value of forced aggregate 'agg1' is malformed: "
+            "'<or>': '<or>' has nothing behind it; write '<or> a <or> b'",
+            "key 'licence': flavor wants 'no', value of forced aggregate 'agg1' is malformed: "
+            "'<or>': '<or>' has nothing behind it; write '<or> a <or> b'",
         ),
         (
             {"a": ">= 4"},
             [{"a": "s> x"} | FORCED],
             "key 'a': flavor wants '>= 4', aggregate 'agg1' offers 's> x' (whether numbers, text "
             "orders and parts of text meet is not decided)",
-            "key 'a': flavor wants '>= 4', other values are offered",
+            "key 'a': flavor wants '>= 4', aggregate 'agg1' offers 's> x' (whether numbers, text "
+            "orders and parts of text meet is not decided)",
+        ),
+        (
+            {"a": ">= 4"},
+            [{"a": "s> x"} | FORCED, {"a": "2"}],
+            "key 'a': flavor wants '>= 4', aggregate 'agg1' offers 's> x' (whether numbers, text "
+            "orders and parts of text meet is not decided); aggregate 'agg2' offers '2'",
+            "key 'a': flavor wants '>= 4', other values are offered (whether numbers, text "
+            "orders and parts of text meet is not decided)",
         ),
     ],
 )

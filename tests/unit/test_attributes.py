@@ -49,6 +49,28 @@ def test_what_is_missing_none_or_not_loaded_reads_as_none(thing: Any, value: Any
     assert read_all([thing, thing], "name") == [value, value]
 
 
+FAILURES = [NotImplementedError, AttributeError, LookupError, ZeroDivisionError, RuntimeError]
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("asks", [True, False])
+def test_read_returns_none_whatever_getattr_raises(failure: type[Exception], asks: bool) -> None:
+    class Failing:
+        def __getattr__(self, name: str) -> object:
+            if name == "obj_attr_is_set" and not asks:
+                raise AttributeError(name)
+            raise failure(name)
+
+    class Refusing:
+        def obj_attr_is_set(self, name: str) -> bool:
+            raise failure(name)
+
+    for thing in (Failing(), Refusing()):
+        assert read(thing, "name") is None
+        assert read_all([thing, Plain("x")], "name") == [None, "x"]
+        assert read_all([Plain("x"), thing], "name") == ["x", None]
+
+
 def test_a_name_that_is_no_field_reads_as_none() -> None:
     assert read(Versioned(), "nonsense") is None
 

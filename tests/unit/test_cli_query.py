@@ -70,7 +70,7 @@ def test_what_described_hosts_do_not_have(query: Any, cloud: Any) -> None:
     _, found, _ = query(*argv)
     assert found["Selected"] == []
     assert found["Rejected"]["plain"] == [
-        "a described host has no aggregates of Placement's, and no tree",
+        "a described host has no aggregates of Placement's",
         "VGPU: a described host has none",
     ]
 
@@ -88,6 +88,27 @@ def test_why_a_host_is_not_selected(query: Any, cloud: Any, argv: Any, why: str)
     assert found["Rejected"]["plain"] == [why]
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda uuid: ProvidersRequest(uuid=uuid),
+        lambda uuid: ProvidersRequest(RequestGroup(in_tree=uuid)),
+        lambda uuid: CandidatesRequest({"": RequestGroup({"VCPU": 1}, in_tree=uuid)}),
+    ],
+)
+def test_uuids_of_described_hosts_are_compared(conf: Any, asked: Any) -> None:
+    uuid, other = (f"5e08ea53-c4c6-448e-9334-ac4953de3cf{digit}" for digit in "ab")
+    hosts = [Host("a", 4, 4096, 100, uuid=uuid), Host("b", 4, 4096, 100, uuid=other)]
+    states = host_states(Cloud({host.name: host for host in [*hosts, Host("c", 4, 4096, 100)]}))
+    providers = DescribedProviders(conf)
+    found, differs, without = (list(providers.why_not(asked(uuid), state)) for state in states)
+    assert found == []
+    (said,) = differs
+    assert said.endswith(f"is {uuid!r}, the host has the UUID {other!r}")
+    (said,) = without
+    assert said.endswith(f"is {uuid!r}, the host has no UUID")
+
+
 def test_what_is_asked_of_the_whole(conf: Any) -> None:
     (state,) = host_states(Cloud({"h": Host("h", 4, 4096, 100, frozenset({"A"}))}))
     providers = DescribedProviders(conf)
@@ -99,10 +120,6 @@ def test_what_is_asked_of_the_whole(conf: Any) -> None:
         (CandidatesRequest(apart, "none"), []),
         (ProvidersRequest(name="other"), ["its name is not 'other'"]),
         (ProvidersRequest(name="h"), []),
-        (
-            ProvidersRequest(uuid="5e08ea53-c4c6-448e-9334-ac4953de3cfa"),
-            ["a described host has no"],
-        ),
         (CandidatesRequest({"1": RequestGroup({"VCPU": 9})}), ["VCPU: 9 wanted at once"]),
     ):
         found = list(providers.why_not(request, state))

@@ -2,6 +2,7 @@
 
 import io
 import json
+import pathlib
 from typing import Any
 
 import pytest
@@ -59,6 +60,15 @@ def test_groups_come_and_go(steelyard: Any, cloud: Any) -> None:
     status, said, _ = steelyard("group", "delete", "web", rows=False)
     assert (status, said) == (0, "web is gone; servers that were in it: 0\n")
     assert list(Cloud.load(cloud).server_groups) == ["near"]
+
+
+def test_group_create_rejects_a_second_policy(steelyard: Any, cloud: Any) -> None:
+    before = pathlib.Path(cloud).read_text()
+    argv = ("group", "create", "both", "--policy", "affinity", "--policy", "anti-affinity")
+    status, _, err = steelyard(*argv)
+    assert status == 2
+    assert "--policy affinity --policy anti-affinity: expected one policy" in err
+    assert pathlib.Path(cloud).read_text() == before
 
 
 def test_the_life_of_servers_in_a_group(steelyard: Any, cloud: Any) -> None:

@@ -160,7 +160,7 @@ def test_json_reads_alike(described: Any) -> None:
         (
             ("max_server_per_host: 2", "max_server_per_host: 0"),
             "15: server_groups.web.rules",
-            "rule 'max_server_per_host' is '0'; it must be a whole number from 1 on",
+            "invalid rule 'max_server_per_host' '0': expected a whole number from 1 to 999999999",
         ),
         (
             ("max_server_per_host: 2", "max_servers: 2"),

@@ -71,7 +71,7 @@ def test_what_has_one_cause_is_one_change(conf: Any) -> None:
     assert found == [
         (
             "newly rejected",
-            "key 'gpu': forced aggregate wants 'a100', flavor does not have the key",
+            "key 'gpu': forced aggregate 'gpu' wants 'a100', flavor does not have the key",
             ["plain"],
             ["h4"],
         ),
@@ -173,7 +173,8 @@ def test_why_a_host_is_newly_accepted_by_the_rules_of_others(
             {"k": "many"},
             "Nova aborts the request",
             "key 'k': '>= 4' against 'many' ends in ValueError: could not convert string to "
-            "float: 'many'; here: key 'k': flavor wants '>= 4', other values are offered",
+            "float: 'many'; here: key 'k': flavor wants '>= 4', aggregate 'one' "
+            "offers 'many'",
         ),
         (
             {"k": ">= 4"},
@@ -193,7 +194,7 @@ def test_why_a_host_is_newly_accepted_by_the_rules_of_others(
             {"hw:k": "a"},
             {"hw:k": "b"},
             "newly rejected",
-            "key 'hw:k': flavor wants 'a', other values are offered",
+            "key 'hw:k': flavor wants 'a', aggregate 'one' offers 'b'",
         ),
     ],
 )

@@ -59,7 +59,7 @@ def test_an_expression_admits_what_its_text_says(text: Any, admitted: Any, refus
         ("== inf", "not a finite number"),
         ("!= nan", "not a finite number"),
         ("<or> ! <or> a", "'!' stands alone"),
-        ("<or> !", "'!' stands alone"),
+        ("<or> ! <or> !", "'!' stands alone"),
         ("<or> a <or> >= many", "'many' is not a finite number"),
     ],
 )

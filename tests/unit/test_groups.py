@@ -41,6 +41,24 @@ def test_a_policy_needs_its_plugin(policy: Any) -> None:
     assert f"add it to enabled_{kind}s" in str(caught.value)
 
 
+@pytest.mark.parametrize("policy", ["soft-affinity", "soft-anti-affinity"])
+def test_check_supported_rejects_soft_policy_whose_multiplier_is_0(policy: Any) -> None:
+    _, name = NEEDED[policy]
+    group = ServerGroup("g", Policy(policy))
+    check_supported(group, [], [name], {name: -1.0})
+    with pytest.raises(PolicyNotSupported) as caught:
+        check_supported(group, [], [name], {name: 0.0})
+    option = f"{policy.replace('-', '_')}_weight_multiplier"
+    assert f"{name!r}; its multiplier is 0: set {option} to another" in str(caught.value)
+
+
+def test_check_supported_rejects_unknown_policy() -> None:
+    everything = [needed for _, needed in NEEDED.values()]
+    group = ServerGroup("g", "legacy")  # type: ignore[arg-type]
+    with pytest.raises(InvalidServerGroup, match="unknown policy 'legacy'"):
+        check_supported(group, everything, everything)
+
+
 def test_a_member_joins_with_its_host() -> None:
     group = ServerGroup("g", Policy.AFFINITY).with_members({"u1": "h1", "u2": "h1"})
     assert group.members == {"u1", "u2"}
@@ -90,6 +108,21 @@ def test_the_newer_form_is_understood(fields: Any, policy: Any, rules: Any) -> N
     assert (group.name, group.policy, group.rules) == ("test", policy, rules)
 
 
+def test_response_to_the_newer_form_has_policy_and_rules() -> None:
+    rules = {"max_server_per_host": "3"}
+    group = ServerGroup.parse(body(policy="anti-affinity", rules=rules))
+    assert group.with_members({"u1": "h"}).response() == {
+        "server_group": {
+            "id": group.uuid,
+            "name": "test",
+            "policy": "anti-affinity",
+            "rules": {"max_server_per_host": 3},
+            "members": ["u1"],
+        }
+    }
+    assert ServerGroup.parse(body(policy="affinity")).response()["server_group"]["rules"] == {}
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
@@ -111,10 +144,18 @@ def test_the_newer_form_is_understood(fields: Any, policy: Any, rules: Any) -> N
         (body(policy="anti-affinity", rules={"max": 2}), "rules has 'max', which is unknown"),
         (
             body(policy="anti-affinity", rules={"max_server_per_host": 0}),
-            "is 0; it must be a whole",
+            "invalid rule 'max_server_per_host' 0: expected a whole number from 1 to 999999999",
         ),
-        (body(policy="anti-affinity", rules={"max_server_per_host": True}), "is True; it must be"),
-        (body(policy="anti-affinity", rules={"max_server_per_host": "9" * 5000}), "it must be"),
+        (body(policy="anti-affinity", rules={"max_server_per_host": True}), "True: expected a"),
+        (body(policy="anti-affinity", rules={"max_server_per_host": "9" * 5000}), "1 to 999999999"),
+        (
+            body(policy="anti-affinity", rules={"max_server_per_host": "1000000000"}),
+            "'1000000000': expected a whole number from 1 to 999999999",
+        ),
+        (
+            body(policy="anti-affinity", rules={"max_server_per_host": 1000000000}),
+            "1000000000: expected a whole number from 1 to 999999999",
+        ),
         ({"server_group": {"name": "", "policy": "affinity"}}, "the name is ''; it must be text"),
         ({"server_group": {"name": 4, "policy": "affinity"}}, "the name is 4; it must be text"),
         ({"server_group": {"name": " a", "policy": "affinity"}}, "begin or end with white space"),

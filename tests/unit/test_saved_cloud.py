@@ -9,8 +9,8 @@ import pytest
 
 from steelyard.errors import Conflict, InvalidCloud
 from steelyard.groups import Policy, ServerGroup
-from steelyard.scheduler import Cloud, Host, Server
-from steelyard.scheduler.saved_cloud import SavedCloud, describe
+from steelyard.scheduler import Aggregate, Cloud, Host, Server
+from steelyard.scheduler.saved_cloud import SavedCloud, as_text, describe
 
 TEXT = """\
 hosts:
@@ -188,3 +188,30 @@ def test_two_servers_of_one_name_have_no_description(path: Any) -> None:
     twice = cloud.with_servers([Server(uuid, "twin", flavor, "h1") for uuid in ("u1", "u2")])
     with pytest.raises(Conflict, match="two servers are called 'twin'"):
         describe(twice)
+
+
+AMBIGUOUS = [
+    *("yes", "No", "on", "null", "~", "true", "0x10", "010", "0o10", "1e3", "1_000", "1:30"),
+    *(".inf", ".nan", "=", "<<", "2026-01-01", "12", "-1.5", "", "+3.e2"),
+]
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS)
+def test_text_that_other_readers_take_for_no_text_is_quoted(text: str) -> None:
+    yaml = pytest.importorskip("yaml")
+    name = text or "x"
+    cloud = Cloud(
+        {name: Host(name, 1, 1024, 10)}, {"a": Aggregate("a", {"key": text}, (name,))}, {}
+    )
+    written = as_text(cloud, "cloud.yaml")
+    read = yaml.safe_load(written)
+    assert list(read["hosts"]) == [name]
+    assert read["aggregates"]["a"]["metadata"] == {"key": text}
+    assert read["hosts"][name]["vcpus"] == 1
+    assert f"'{text}'" in written
+
+
+@pytest.mark.parametrize("text", ["nvme", "rack-1", "0x", "1.2.3", "yes please", "<or> a <or> ~"])
+def test_plain_text_is_not_quoted(text: str) -> None:
+    cloud = Cloud({}, {"a": Aggregate("a", {"key": text}, ())}, {})
+    assert f"key: {text}" in as_text(cloud, "cloud.yaml")

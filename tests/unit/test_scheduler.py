@@ -80,6 +80,15 @@ def test_groups(scheduler: Any) -> None:
     assert "      3 ServerGroupAntiAffinityFilter: " in str(caught.value)
 
 
+def test_soft_policy_with_multiplier_0_is_rejected(configured: Any) -> None:
+    """Even where an aggregate has a multiplier of its own."""
+    found = cloud(b={"soft_affinity_weight_multiplier": "2"})
+    scheduler = FilterScheduler(found, configured("soft_affinity_weight_multiplier = 0"))
+    with pytest.raises(PolicyNotSupported, match="set soft_affinity_weight_multiplier to another"):
+        scheduler.select(scheduler.request("small", "softly"))
+    assert hosts_of(scheduler, "small") == ["b"]
+
+
 def test_a_soft_policy_needs_its_weigher(configured: Any) -> None:
     scheduler = FilterScheduler(cloud(), configured("enabled_weighers = RAMWeigher"))
     with pytest.raises(PolicyNotSupported, match="ServerGroupSoftAffinityWeigher"):
@@ -195,15 +204,18 @@ def test_a_decision_explains_itself(conf: Any) -> None:
 
 
 def test_a_failure_counts_its_causes_most_frequent_first(conf: Any) -> None:
-    found = cloud(a={"ssd": "nvme"}, b={"ssd": "sata"}, c={"ssd": "sata"})
-    scheduler = FilterScheduler(found, conf)
+    racks = {
+        "fast": Aggregate("fast", {"ssd": "nvme"}, ("a",)),
+        "slow": Aggregate("slow", {"ssd": "sata"}, ("b", "c")),
+    }
+    scheduler = FilterScheduler(dataclasses.replace(cloud(), aggregates=racks), conf)
     with pytest.raises(NoValidHost) as caught:
         scheduler.select(scheduler.request("nvme"), 5)
     assert [(c.count, c.filter, c.cause) for c in caught.value.decision.causes] == [
         (
             2,
             "AggregateInstanceTypeFilter",
-            "key 'ssd': flavor wants 'nvme', other values are offered",
+            "key 'ssd': flavor wants 'nvme', aggregate 'slow' offers 'sata'",
         ),
         (1, "CapacityFilter", "not enough MiB of RAM: flavor wants 1024"),
     ]

@@ -25,9 +25,10 @@ class GroupCreate(OnCloudFile, Showing):
         parser.add_argument("name", metavar="NAME")
         parser.add_argument(
             "--policy",
+            action="append",
             required=True,
             metavar="POLICY",
-            help=f"one of {', '.join(Policy)}",
+            help=f"policy of the group: {', '.join(Policy)}",
         )
         parser.add_argument(
             "--rule",
@@ -42,7 +43,13 @@ class GroupCreate(OnCloudFile, Showing):
         return _COLUMNS
 
     def content(self, parsed_args: argparse.Namespace) -> Any:
-        asked = {"name": parsed_args.name, "policy": parsed_args.policy}
+        policy, *others = parsed_args.policy
+        if others:
+            raise BadRequest(
+                f"--policy {' --policy '.join(parsed_args.policy)}: expected one policy, because a "
+                f"server group has exactly one; leave out the others"
+            )
+        asked = {"name": parsed_args.name, "policy": policy}
         group = ServerGroup.parse({"server_group": {**asked, "rules": _rules(parsed_args.rule)}})
         saved = clouds.saved(parsed_args.cloud)
         cloud = saved.cloud.with_server_group(group)

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import glob
 import itertools
 import operator
 from collections.abc import Iterable, Iterator
@@ -40,7 +41,7 @@ class AggregateInstanceTypeFilter(base.Filter):
         group = options.register(conf)
         self._enforce = options.Latest(group, "enforce")
         self._log_no_host = options.Latest(group, "log_no_host")
-        self._ignored_keys = tuple(sorted(set(group.force_check_ignored_keys)))
+        self._ignored_keys = ignored_keys(conf)
         self._first_time = Once()
         self._sweep_of = functools.lru_cache(maxsize=_FLAVORS_KEPT)(self._new_sweep)
 
@@ -119,6 +120,18 @@ class AggregateInstanceTypeFilter(base.Filter):
     def _warn(self, message: str) -> None:
         if self._first_time(message):
             LOG.warning("%s", message)
+
+
+def ignored_keys(conf: cfg.ConfigOpts | None = None) -> tuple[str, ...]:
+    """Return the patterns of the keys that forced aggregates do not require of flavors.
+
+    The keys of failure domains lay out hosts. An empty option means that no key is ignored.
+    """
+    group = options.register(conf)
+    patterns = set(group.force_check_ignored_keys)
+    if patterns:
+        patterns.update(map(glob.escape, group.failure_domains))
+    return tuple(sorted(patterns))
 
 
 class _Sweep:
@@ -243,5 +256,5 @@ class _Findings:
                 layout == self._layout
                 and list(map(attrgetter("metadata"), self._aggregates)) == self._metadata
             )
-        except AttributeError:  # an aggregate has lost its metadata
+        except Exception:  # noqa: BLE001 - an aggregate has lost its metadata: judge again
             return False

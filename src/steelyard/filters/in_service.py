@@ -13,4 +13,6 @@ class InServiceFilter(base.Filter):
 
     def examine(self, host: object, request: object) -> Verdict:
         why = read(host, "out_of_service")
-        return Verdict.rejected(f"the host is out of service: {why}") if why else PASSED
+        if not why:
+            return PASSED
+        return Verdict.rejected(f"the host is out of service: {why}", "the host is out of service")

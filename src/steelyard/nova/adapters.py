@@ -6,10 +6,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nova.scheduler import filters, weights
+from oslo_log import log as logging
 
 from steelyard.attributes import read
 from steelyard.filters.base import Filter
+from steelyard.groups import Policy, multiplier_option
 from steelyard.weighers.base import Weigher
+
+LOG = logging.getLogger(__name__)
 
 
 class _RebuildAware:
@@ -28,6 +32,27 @@ class _RebuildAware:
         return passing
 
 
+class _Effective:
+    """Warns if the configuration takes the effect of a soft policy's weigher away.
+
+    Nova's conductor accepts groups with the policy as long as a weigher of that name is listed.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        policy = getattr(self, "policy", None)
+        if isinstance(policy, Policy) and self.multiplier() == 0:  # type: ignore[attr-defined]
+            LOG.warning(
+                "%(weigher)s has no effect, because [steelyard] %(option)s is 0: servers of groups "
+                "with the policy %(policy)r are placed like any other",
+                {
+                    "weigher": type(self).__name__,
+                    "option": multiplier_option(policy),
+                    "policy": policy.value,
+                },
+            )
+
+
 def is_rebuild(request: object) -> bool:
     hints = read(request, "scheduler_hints") or {}
     return bool(hints.get("_nova_check_type") == ["rebuild"])
@@ -40,7 +65,7 @@ def adapt_filter(name: str, plugin: type[Filter]) -> type[Any]:
 
 def adapt_weigher(name: str, plugin: type[Weigher]) -> type[Any]:
     """The weigher as Nova wants it, under its registered name."""
-    return _adapted(name, plugin.__doc__, (plugin, weights.BaseHostWeigher))
+    return _adapted(name, plugin.__doc__, (_Effective, plugin, weights.BaseHostWeigher))
 
 
 @functools.cache

@@ -7,6 +7,7 @@ would make of them; numbers are converted here, where they are expected.
 import contextlib
 import json
 import os
+import re
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import IO, Any, TypeVar
@@ -23,6 +24,10 @@ _NAMESPACE = uuid.UUID("5d9e5d2f-93b5-4c1b-9c4f-0b8a7c3c1a51")
 
 # The tags of values that are written without one.
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str")}
+
+_TEXT = "tag:yaml.org,2002:str"
+# What YAML 1.2 takes for a number, and 1.1 does not.
+_NUMBER = re.compile(r"0o[0-7]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 # Far more than any host has, and no trouble to compute with.
 _GREATEST = 10**15 - 1
@@ -97,22 +102,29 @@ def as_yaml(description: Mapping[str, Any]) -> str:
     yaml = _yaml()
     # A dumper that takes every plain scalar for text, as the reader does, in C where there is C.
     dumper = getattr(yaml, "CBaseDumper", yaml.BaseDumper)
-    node = _node(yaml, description)
+    node = _node(yaml, description, yaml.resolver.Resolver().resolve)
     return str(yaml.serialize(node, Dumper=dumper, width=100, allow_unicode=True))
 
 
-def _node(yaml: Any, value: Any) -> Any:
+def _node(yaml: Any, value: Any, resolve: Callable[..., str]) -> Any:
     if isinstance(value, Mapping):
-        pairs = [(_node(yaml, key), _node(yaml, item)) for key, item in value.items()]
+        pairs = [
+            (_node(yaml, key, resolve), _node(yaml, item, resolve)) for key, item in value.items()
+        ]
         flat = all(isinstance(item, yaml.ScalarNode) for _, item in pairs)
         return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=flat)
     if isinstance(value, list):
-        items = [_node(yaml, item) for item in value]
+        items = [_node(yaml, item, resolve) for item in value]
         return yaml.SequenceNode("tag:yaml.org,2002:seq", items, flow_style=True)
-    text = str(value)
-    # The other styles make spaces of line breaks, of which Unicode has more than one.
-    style = None if text.isprintable() else '"'
-    return yaml.ScalarNode("tag:yaml.org,2002:str", text, style=style)
+    text, style = str(value), None
+    if not text.isprintable():
+        # The other styles make spaces of line breaks, of which Unicode has more than one.
+        style = '"'
+    elif isinstance(value, str) and (
+        resolve(yaml.ScalarNode, text, (True, False)) != _TEXT or _NUMBER.fullmatch(text)
+    ):
+        style = "'"  # other readers of YAML, of version 1.1 or 1.2, take the plain text for no text
+    return yaml.ScalarNode(_TEXT, text, style=style)
 
 
 def unkept(text: str) -> list[str]:

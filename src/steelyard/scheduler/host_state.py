@@ -35,6 +35,8 @@ class HostState:
     out_of_service: str = ""
     resources: Mapping[str, int] = dataclasses.field(default_factory=dict)
     resources_used: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    uuid: str = ""
+    """The UUID of the host's resource provider, if the cloud names one."""
 
     @property
     def nodename(self) -> str:
@@ -111,4 +113,5 @@ def _without_servers(host: Host, aggregates: list[Aggregate]) -> HostState:
         host.out_of_service,
         host.resources,
         {name: used.get(name, 0) for name in host.resources},
+        host.uuid,
     )

@@ -14,7 +14,7 @@ from oslo_config import cfg
 from steelyard import conf as options
 from steelyard import errors, plugins
 from steelyard.filters.base import Filter
-from steelyard.groups import check_supported
+from steelyard.groups import ServerGroup, check_supported
 from steelyard.scheduler.cloud import Cloud, Server
 from steelyard.scheduler.decision import Decision, Rejected, Weighed, Weight
 from steelyard.scheduler.host_state import HostState, Request, host_states
@@ -172,19 +172,23 @@ class FilterScheduler:
                 cloud = cloud.with_moved(there[server.uuid], server.host)
         self.cloud = cloud
 
+    def _check_supported(self, group: ServerGroup) -> None:
+        multipliers = {name: weigher.multiplier() for name, weigher in self.weighers.items()}
+        check_supported(group, self.filters, self.weighers, multipliers)
+
     def _refreshed(self, request: Request) -> Request:
         """The request with its group as it is now: servers may have joined since it was made."""
         if request.instance_group is None:
             return request
         group = self.cloud.server_group(request.instance_group.name)
-        check_supported(group, self.filters, self.weighers)
+        self._check_supported(group)
         return dataclasses.replace(request, instance_group=group)
 
     def _request_of(self, server: Server, ignore_hosts: frozenset[str] = frozenset()) -> Request:
         """The request for a server that is there, and does not count in its own group."""
         group = self.cloud.others_of(server)
         if group is not None:
-            check_supported(group, self.filters, self.weighers)
+            self._check_supported(group)
         return Request(server.flavor, group, server.uuid, ignore_hosts)
 
     def _select_for(

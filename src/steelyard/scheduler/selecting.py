@@ -28,8 +28,10 @@ class DescribedProviders:
             of = f"group {suffix}: " if suffix else ""
             for what in group.traits.unmet(state.traits):
                 yield of + what
-            if group.member_of or group.not_member_of or group.in_tree:
-                yield f"{of}a described host has no aggregates of Placement's, and no tree"
+            if group.member_of or group.not_member_of:
+                yield f"{of}a described host has no aggregates of Placement's"
+            if group.in_tree is not None and group.in_tree != state.uuid:
+                yield f"{of}in_tree is {group.in_tree!r}, {_uuid_of(state)}"
         yield from self._shortages(groups, state)
         yield from _of_the_whole(request, state)
 
@@ -59,10 +61,14 @@ def _of_the_whole(request: ProvidersRequest | CandidatesRequest, state: HostStat
     if isinstance(request, ProvidersRequest):
         if request.name not in (None, state.host):
             yield f"its name is not {request.name!r}"
-        if request.uuid is not None:
-            yield "a described host has no UUID"
+        if request.uuid not in (None, state.uuid):
+            yield f"uuid is {request.uuid!r}, {_uuid_of(state)}"
         return
     yield from (f"root: {what}" for what in request.root_required.unmet(state.traits))
     apart = [suffix for suffix in request.groups if suffix]
     if request.group_policy == "isolate" and len(apart) > 1:
         yield f"groups {', '.join(apart)}: a described host is one provider, and they are to differ"
+
+
+def _uuid_of(state: HostState) -> str:
+    return f"the host has the UUID {state.uuid!r}" if state.uuid else "the host has no UUID"

@@ -170,7 +170,7 @@ class TriedWithoutRisk(clouds.Cloud):
         self.assertEqual("ACTIVE", server["status"], server.get("fault"))
         self.assertIn(
             "AggregateInstanceTypeFilter would reject 1 of 1 hosts for server "
-            f"{server['id']}: 1 by key 'ssd': flavor wants 'nvme', other values are offered",
+            f"{server['id']}: 1 by key 'ssd': flavor wants 'nvme', aggregate 'of-host1' offers 'sata'",
             self.said,
         )
 
@@ -183,6 +183,6 @@ class Reasons(clouds.Cloud):
         self.assertIn(
             f"AggregateInstanceTypeFilter rejects 3 of 3 hosts for server {server['id']}: "
             "2 by key 'ssd': flavor wants 'nvme', no aggregate of the host has the key; "
-            "1 by key 'ssd': flavor wants 'nvme', other values are offered",
+            "1 by key 'ssd': flavor wants 'nvme', aggregate 'of-host1' offers 'sata'",
             self.said,
         )

@@ -5,11 +5,11 @@ Each check is a function from what is there to findings; none of them changes an
 
 from oslo_config import cfg
 
-from steelyard import conf as options
 from steelyard.desk.checks import fits, forced, near_misses, novas_keys, values
 from steelyard.desk.checks.finding import Check, Finding
 from steelyard.desk.checks.subject import Subject
 from steelyard.desk.fitting import Fitting
+from steelyard.filters.aggregate_instance_type import ignored_keys
 from steelyard.scheduler import Cloud
 from steelyard.severity import Severity
 
@@ -38,7 +38,7 @@ _OF_WHAT_FITS = (fits.flavors, fits.hosts)
 
 def check(cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> list[Finding]:
     """Everything that is found, the worst first."""
-    subject = Subject(cloud, tuple(sorted(set(options.register(conf).force_check_ignored_keys))))
+    subject = Subject(cloud, ignored_keys(conf))
     found = [finding for look in _OF_WHAT_IS_WRITTEN for finding in look(subject)]
     reach = fits.Reach.of(Fitting(cloud, conf), list(cloud.flavors))
     found += [finding for look in _OF_WHAT_FITS for finding in look(reach)]

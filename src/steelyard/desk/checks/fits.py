@@ -101,7 +101,9 @@ def hosts(reach: Reach) -> Iterator[Finding]:
 
 def _kind(host: HostState) -> Hashable:
     """What hosts have in common that differ in nothing but their names."""
-    fields = dataclasses.asdict(dataclasses.replace(host, host="", aggregates=[], instances={}))
+    fields = dataclasses.asdict(
+        dataclasses.replace(host, host="", uuid="", aggregates=[], instances={})
+    )
     fields["aggregates"] = frozenset(aggregate.name for aggregate in host.aggregates)
     return tuple(
         frozenset(value.items()) if isinstance(value, dict) else value for value in fields.values()

@@ -1,92 +1,64 @@
-"""Forced aggregates that have hosts in common, and want what does not go together."""
+"""Forced aggregates that forbid a key for which another aggregate of a host has a value."""
 
 import collections
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from steelyard.desk.checks.finding import Check, Finding
-from steelyard.desk.checks.subject import Subject, literals
+from steelyard.desk.checks.subject import Offered, Subject
 from steelyard.desk.wording import listed
-from steelyard.expressions import ABSENT, Expression
 from steelyard.severity import Severity
-from steelyard.string_sets import Literal
 
 
-class _Wanted(NamedTuple):
-    """What one forced aggregate wants for a key."""
+class _Offers(NamedTuple):
+    """The offers for one key by the aggregates that some hosts share."""
 
-    aggregate: str
-    expression: Expression
+    key: str
+    offers: tuple[Offered, ...]
 
 
 def contradictions(subject: Subject) -> Iterator[Finding]:
-    """Each key about which the forced aggregates of a host contradict each other."""
-    for (key, names), hosts in _together(subject).items():
-        wanted = [
-            _Wanted(name, expression)
-            for name in sorted(names)
-            for expression in subject.forced[name].conditions[key]
-        ]
-        if not _contradict([each.expression for each in wanted]):
+    """Yield each key that one aggregate of a host forbids and another one offers."""
+    for (key, offers), hosts in _shared(subject).items():
+        forbidding = [each for each in offers if each.expression.forbids]
+        offering = [each for each in offers if each.expression.alternatives]
+        if not (forbidding and offering):
             continue
-        suits = any(_suits(stated, wanted) for stated in _stated(subject, key))
-        says = "; ".join(f"{name!r} wants {str(expression)!r}" for name, expression in wanted)
+        unusable = any(
+            each.forced and not each.expression.admits_absence and not subject.is_ignored(key)
+            for each in offering
+        )
         yield Finding(
-            Severity.WARNING if suits else Severity.ERROR,
+            Severity.ERROR if unusable else Severity.WARNING,
             Check.CONTRADICTORY_AGGREGATES,
-            f"aggregates {', '.join(map(repr, sorted(names)))}, key {key!r}",
-            f"all are forced and have the hosts {listed(hosts)}; {says}: only a flavor that "
-            f"admits each of them fits there, and {'not all do' if suits else 'none does'}",
-            "let each host be in one of them, let them want the same, or let flavors admit each "
-            "of them, as in '<or> a <or> b'",
+            f"aggregates {', '.join(sorted({repr(each.aggregate) for each in offers}))}, "
+            f"key {key!r}",
+            f"{_said(forbidding, 'forbids')}, {_said(offering, 'offers')}, on hosts "
+            f"{listed(hosts)}: "
+            + ("no flavor fits there" if unusable else "no flavor with the key fits there"),
+            "remove the key from one of them, or put the hosts into one of them only",
         )
 
 
-def _together(subject: Subject) -> dict[tuple[str, frozenset[str]], list[str]]:
-    """The keys that forced aggregates demand of the same hosts, with these aggregates and hosts."""
+def _shared(subject: Subject) -> dict[_Offers, list[str]]:
+    """Return the hosts whose aggregates have the same offers for a key."""
+    by_aggregate: dict[str, list[Offered]] = collections.defaultdict(list)
+    for offer in subject.offered:
+        by_aggregate[offer.aggregate].append(offer)
     memberships: dict[str, list[str]] = collections.defaultdict(list)
-    for name in subject.forced:
-        for host in dict.fromkeys(subject.cloud.aggregates[name].hosts):
+    for name, aggregate in subject.cloud.aggregates.items():
+        for host in dict.fromkeys(aggregate.hosts):
             memberships[host].append(name)
-    found: dict[tuple[str, frozenset[str]], list[str]] = collections.defaultdict(list)
+    shared: dict[_Offers, list[str]] = collections.defaultdict(list)
     for host, names in memberships.items():
-        demanding: dict[str, list[str]] = collections.defaultdict(list)
+        offers: dict[str, list[Offered]] = collections.defaultdict(list)
         for name in names:
-            for key in subject.forced[name].conditions:
-                demanding[key].append(name)
-        for key, those in demanding.items():
-            found[key, frozenset(those)].append(host)
-    return found
+            for offer in by_aggregate[name]:
+                offers[offer.key].append(offer)
+        for key, those in offers.items():
+            shared[_Offers(key, tuple(those))].append(host)
+    return shared
 
 
-def _contradict(wanted: Sequence[Expression]) -> bool:
-    """Whether no value, and not its absence either, is in all of what is wanted."""
-    if any(each.faults for each in wanted):  # which another check says
-        return False
-    pairs = list(itertools.combinations(wanted, 2))
-    if any(one.undecided(other) for one, other in pairs):
-        return False
-    if any(not one.compatible(other) for one, other in pairs):
-        return True
-    if not all(_is_listed(each) for each in wanted):
-        return False
-    values = {word for each in wanted for word in literals(each)}
-    return not any(all(each.admits(value) for each in wanted) for value in (None, *values))
-
-
-def _is_listed(expression: Expression) -> bool:
-    return all(isinstance(part, Literal) for part in expression.alternatives)
-
-
-def _stated(subject: Subject, key: str) -> Iterator[list[Expression]]:
-    """What each flavor says of the key; of one that says nothing, its absence."""
-    stated: dict[str, list[Expression]] = {name: [] for name in subject.cloud.flavors}
-    for asked in subject.asked:
-        if asked.demand.key == key:
-            stated[asked.flavor].append(asked.demand.expression)
-    return (expressions or [ABSENT] for expressions in stated.values())
-
-
-def _suits(stated: Sequence[Expression], wanted: Sequence[_Wanted]) -> bool:
-    return all(each.expression.compatible(said) for each in wanted for said in stated)
+def _said(offers: list[Offered], verb: str) -> str:
+    return " and ".join(f"{each.aggregate!r} {verb} {str(each.expression)!r}" for each in offers)

@@ -18,7 +18,7 @@ _NAMESPACES = frozenset({SCOPE.removesuffix(":"), "capabilities", "quota", "reso
 def keys(subject: Subject) -> Iterator[Finding]:
     """Keys of flavors that nearly are keys of aggregates, and the other way round."""
     asked = {each.demand.key for each in subject.asked}
-    offered = {each.key for each in subject.offered if not subject.is_ignored(each.written)}
+    offered = {each.key for each in subject.offered if not subject.is_ignored(each.key)}
     near_offered, near_both = _Near(offered), _Near(asked & offered)
     for each in subject.asked:
         key = each.demand.key

@@ -90,7 +90,7 @@ def of_aggregates(subject: Subject) -> Iterator[Finding]:
     """Keys of forced aggregates that Nova reads, and that are demanded of flavors all the same."""
     for offer in subject.offered:
         reader = _reader(offer.written)
-        if offer.forced and reader and not subject.is_ignored(offer.written):
+        if offer.forced and reader and not subject.is_ignored(offer.key):
             yield Finding(
                 Severity.WARNING,
                 Check.KEY_NOVA_READS,

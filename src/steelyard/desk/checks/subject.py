@@ -1,11 +1,10 @@
 """What is checked: a cloud's flavors and aggregates, read once for all checks."""
 
 import dataclasses
-import fnmatch
 import functools
 from collections.abc import Iterator, Mapping
 
-from steelyard.aggregates import FORCE_KEY, SCOPE, Demand, ForcedTerms, content, flag
+from steelyard.aggregates import FORCE_KEY, SCOPE, Demand, ForcedTerms, content, flag, is_ignored
 from steelyard.expressions import Expression
 from steelyard.scheduler import Aggregate, Cloud
 from steelyard.string_sets import Literal
@@ -81,8 +80,8 @@ class Subject:
         return found
 
     def is_ignored(self, key: str) -> bool:
-        """Whether the key is there for other purposes, and forced aggregates do not demand it."""
-        return any(fnmatch.fnmatchcase(key, pattern) for pattern in self.ignored_keys)
+        """Return whether forced aggregates do not require the key, given without the scope."""
+        return is_ignored(key, self.ignored_keys)
 
     def _of(self, aggregate: Aggregate) -> Iterator[Offered]:
         forced = aggregate.name in self.forced

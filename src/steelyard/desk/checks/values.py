@@ -20,8 +20,8 @@ def of_forced_aggregates(subject: Subject) -> Iterator[Finding]:
     """Metadata of forced aggregates whose value is malformed or doubtful."""
     for offer in subject.offered:
         if offer.forced:
-            demanded = offer.key in subject.forced[offer.aggregate].conditions
-            until = "no flavor fits its hosts" if demanded else "it offers nothing"
+            demanded = offer.key in subject.forced[offer.aggregate].required
+            until = f"no flavor {'' if demanded else 'with the key '}fits its hosts"
             where = of_aggregate(offer.aggregate, offer.written)
             yield from _problems(where, offer.expression, until)
 
@@ -66,7 +66,7 @@ def misplaced_flags(subject: Subject) -> Iterator[Finding]:
 def taken_literally(subject: Subject) -> Iterator[Finding]:
     """Expressions and scopes in aggregates that are not forced, where they mean nothing."""
     for offer in subject.offered:
-        if offer.forced or subject.is_ignored(offer.written):
+        if offer.forced or subject.is_ignored(offer.key):
             continue
         where = of_aggregate(offer.aggregate, offer.written)
         if offer.written.startswith(SCOPE):
