@@ -1,11 +1,14 @@
 """Stores and commands close the connections that they open, and no others."""
 
+import contextlib
 import pathlib
+import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tag_databases import upgrade
 
 from steelyard import cli
 from steelyard.consumers import ConsumerStore
@@ -155,6 +158,17 @@ def test_worker_that_cannot_begin_closes_its_connections(
 def test_service_that_cannot_be_made_closes_its_connections(
     tmp_path: pathlib.Path, conf: Any, connections: Connections
 ) -> None:
+    """The backend in memory reads the instances, and finds a database of an old revision."""
+    url = f"sqlite:///{tmp_path}/old.db"
+    store = TagStore(url)
+    upgrade(store)
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "old.db")) as connection:
+        connection.execute("DROP TABLE tag_marks")
+        connection.execute("INSERT INTO tag_instances VALUES (1, 's', 'vm', 'p', 'u', 0, 0)")
+        connection.commit()
+    before = connections.opened
     with pytest.raises(ServiceError, match="no such table"):
-        configured.service(conf, f"sqlite:///{tmp_path}/empty.db")
-    assert (connections.opened, connections.open) == (1, [])
+        configured.service(conf, url)
+    assert connections.opened > before
+    assert connections.open == []

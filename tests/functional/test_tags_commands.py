@@ -288,7 +288,7 @@ def test_a_password_that_everybody_can_read(steelyard: Any, tmp_path: Any) -> No
         ),
         (["--endpoint", "h", "--project", "p", "--user", "u"], "'h' is no endpoint"),
         (["--url", "sqlite:////nowhere/tags.db"], "there is no file '/nowhere/tags.db'"),
-        (["--url", "sqlite://"], "no such table: tag_backend; steelyard db upgrade"),
+        (["--url", "sqlite://"], "no such table: tag_instances; steelyard db upgrade"),
     ],
 )
 def test_mistakes(steelyard: Any, argv: list[str], said: str) -> None:
