@@ -282,11 +282,12 @@ class Judge:
         offers = list(self._offers(demand.key, aggregates))
         if not offers:
             return Verdict.rejected(f"{wanted}, no aggregate of the host has the key")
-        # An aggregate whose value voids the others is the only one that matters.
-        decisive = [offer for offer in offers if _voids(offer[1])] or offers
-        offered = [_offered(name, offer, demand.expression) for name, offer in decisive]
-        reason = f"{wanted}, {_listed(offered)}"
-        if len(decisive) == 1:
+        decisive = _decisive(demand.expression, offers)
+        reason = f"{wanted}, " + _listed(
+            [_offered(name, offer, demand.expression) for name, offer in decisive]
+        )
+        one = len({name for name, _ in decisive}) == 1
+        if one or any(_voids(offer) for _, offer in decisive):
             return Verdict.rejected(reason)
         undecided = any(demand.expression.undecided(offer) for _, offer in decisive)
         return Verdict.rejected(
@@ -324,6 +325,16 @@ class _LiteralBits(dict[str, int]):
         if type(text) is str:  # 1, 1.0 and True would be the same key, but are not the same text
             self[text] = bits
         return bits
+
+
+def _decisive(
+    wanted: Expression, offers: list[tuple[str, Expression]]
+) -> list[tuple[str, Expression]]:
+    """Return the offers, by aggregate, that keep a host from satisfying what is wanted."""
+    void = [each for each in offers if _voids(each[1])] if wanted.alternatives else []
+    if not wanted.admits_absence:
+        return void or offers
+    return [each for each in offers if each in void or not each[1].admits_absence]
 
 
 def _required(name: str, key: str, expression: Expression) -> Verdict:

@@ -143,7 +143,7 @@ class ServerGroup:
         """Return the body that answers the request for the group, in the form of the request."""
         policy = (
             {"policy": self.policy.value, "rules": dict(self.rules)}
-            if self.newer_form
+            if self.newer_form or self.rules  # the older form has no rules
             else {"policies": [self.policy.value], "metadata": {}}
         )
         members = sorted(self.members)

@@ -126,3 +126,12 @@ def test_documentation_installs_only_into_named_environments() -> None:
     assert len(commands) > 10
     environments = r"\.venv/bin/pip|/(path/to|var/lib/kolla)/venv/bin/python -m pip"
     assert [each for each in commands if not re.match(f"`*({environments}) ", each)] == []
+
+
+@pytest.mark.parametrize("page", ["aggregate-instance-type", "nova"])
+def test_longer_list_of_ignored_keys_repeats_the_default(page: str) -> None:
+    text = (ROOT / "docs" / "guides" / f"{page}.rst").read_text()
+    (line,) = re.findall("force_check_ignored_keys = (.*)", text)
+    conf = cfg.ConfigOpts()
+    default = options.register(conf).force_check_ignored_keys
+    assert [key.strip() for key in line.split(",")][:-1] == default

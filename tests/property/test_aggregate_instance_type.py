@@ -166,3 +166,32 @@ def test_metadata_changed_in_place_is_noticed(
         aggregate.metadata.clear()
         aggregate.metadata.update(metadata)
     assert list(plugin.filter_all(hosts, request)) == list(new_filter().filter_all(hosts, request))
+
+
+RANDOM_TEXTS = [
+    *("1", "2", "1,2", "*", "~", "!", "<or> !", "<or> 1 <or> ~", "<or> * <or> ~", "<or> 2 <or> 3"),
+    *(">= 2", "<= 1", "s> 1", "<in> 1", "1,!", "<or>", ">= many", "1 , ~", "<or> 1 <or>", ""),
+]
+RANDOM_KEYS = ["a", f"{SCOPE}a", "hw:b", f"{SCOPE}hw:b", "trait:C"]
+
+
+def test_verdicts_equal_those_of_the_oracle_on_20_000_hosts() -> None:
+    """Few keys, so that aggregates of a host and flavors often share one."""
+    chance = random.Random(20)
+    plugin, rejected = new_filter(), 0
+
+    def mapping(most: int) -> dict[str, str]:
+        keys = chance.sample(RANDOM_KEYS, chance.randint(0, most))
+        return {key: chance.choice(RANDOM_TEXTS) for key in keys}
+
+    for _ in range(2000):
+        flavor = mapping(2)
+        for _ in range(10):
+            said = [mapping(3) for _ in range(chance.randint(0, 4))]
+            for metadata in said:
+                if chance.random() < 0.7:
+                    metadata["force_metadata_check"] = chance.choice(["true", "true", "1", "no"])
+            passes = plugin.host_passes(host(said), Request(Flavor(flavor)))
+            assert passes == oracle.passes(flavor, said, IGNORED), (flavor, said)
+            rejected += not passes
+    assert 5_000 < rejected < 19_000

@@ -170,6 +170,10 @@ def test_options_decide_what_forced_aggregates_demand(configured: Any) -> None:
     assert domains.examine(forced, request())
     room = host({"room1": "1", "force_metadata_check": "true"})
     assert not domains.examine(room, request())  # the name of a key is no pattern
+    every_key = configured("force_check_ignored_keys =", "failure_domains = rack")
+    assert not AggregateInstanceTypeFilter(every_key).examine(
+        host({"rack": "1", "force_metadata_check": "true"}), request()
+    )
     literal = AggregateInstanceTypeFilter(configured("force_check_ignored_keys ="))
     assert not literal.examine(forced, request(rack="1"))
     assert literal.examine(forced, request(rack="1", availability_zone="z"))

@@ -71,6 +71,10 @@ def verdict(flavor: Any, *aggregates: Any, ignored: Any = IGNORED) -> Verdict:
         ({}, [{"a": "<or> 1 <or> ~"} | FORCED, {"a": "2"}], True),
         ({}, [{"a": "<or> * <or> ~"} | FORCED], True),
         ({}, [{"a": "<or> * <or> ~"} | FORCED, {"a": "1"} | FORCED], False),
+        # two spellings in one forced aggregate: values combine, each must admit absence
+        ({}, [{"a": "~", SCOPE + "a": "1"} | FORCED], False),
+        ({}, [{"a": "~", SCOPE + "a": "<or> 1 <or> ~"} | FORCED], True),
+        ({"a": "1"}, [{"a": "!", SCOPE + "a": "1"} | FORCED], False),
         # '!' vetoes the values of other aggregates, and '~' does not
         ({"a": "1"}, [{"a": "!"} | FORCED, {"a": "1"}], False),
         ({"a": "1"}, [{"a": "<or> !"} | FORCED, {"a": "1"} | FORCED], False),
@@ -176,6 +180,43 @@ def test_a_rejection_says_why(flavor: Any, aggregates: Any, reason: Any, cause: 
     found = verdict(flavor, *aggregates)
     assert found.reason == reason
     assert found.cause == cause
+
+
+FORBIDS = "offers '!', which forbids the key"
+MALFORMED = "is malformed: '<or>': '<or>' has nothing behind it; write '<or> a <or> b'"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "aggregates", "cause"),
+    [
+        # Each aggregate that voids the others' values is named.
+        (
+            "1",
+            [{"a": "<or>"} | FORCED, {"a": "!"} | FORCED, {"a": "1"}],
+            f"value of forced aggregate 'agg1' {MALFORMED}; aggregate 'agg2' {FORBIDS}",
+        ),
+        # A flavor that wants absence is rejected by the aggregate that has the key.
+        ("~", [{"a": "!"} | FORCED, {"a": "1"}], "aggregate 'agg2' offers '1'"),
+        ("!", [{"a": "~"} | FORCED, {"a": "1"} | FORCED], "aggregate 'agg2' offers '1'"),
+        (
+            "<or> 2 <or> ~",
+            [{"a": "!"} | FORCED, {"a": "1"}],
+            f"aggregate 'agg1' {FORBIDS}; aggregate 'agg2' offers '1'",
+        ),
+        ("<or> 2 <or> ~", [{"a": "~"} | FORCED, {"a": "1"}], "aggregate 'agg2' offers '1'"),
+        # Two spellings in one aggregate are one responsible aggregate.
+        (
+            "1",
+            [{"a": "2", SCOPE + "a": "3"} | FORCED],
+            "aggregate 'agg1' offers '2'; aggregate 'agg1' offers '3'",
+        ),
+        ("1", [{"a": "2"}, {"a": "3"}], "other values are offered"),
+    ],
+)
+def test_cause_names_the_responsible_aggregates(wanted: Any, aggregates: Any, cause: Any) -> None:
+    found = verdict({"a": wanted}, *aggregates)
+    prefix, said = found.cause.removeprefix("key 'a': flavor wants "), cause
+    assert prefix.partition(", ")[2] == said
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_why_a_host_is_not_selected(query: Any, cloud: Any, argv: Any, why: str)
 )
 def test_uuids_of_described_hosts_are_compared(conf: Any, asked: Any) -> None:
     uuid, other = (f"5e08ea53-c4c6-448e-9334-ac4953de3cf{digit}" for digit in "ab")
-    hosts = [Host("a", 4, 4096, 100, uuid=uuid), Host("b", 4, 4096, 100, uuid=other)]
+    hosts = [Host("a", 4, 4096, 100, uuid=uuid.upper()), Host("b", 4, 4096, 100, uuid=other)]
     states = host_states(Cloud({host.name: host for host in [*hosts, Host("c", 4, 4096, 100)]}))
     providers = DescribedProviders(conf)
     found, differs, without = (list(providers.why_not(asked(uuid), state)) for state in states)

@@ -1,5 +1,6 @@
 import dataclasses
 import logging
+import types
 from typing import Any
 
 import pytest
@@ -222,3 +223,10 @@ def test_a_bad_number_stops_the_start(
 ) -> None:
     with pytest.raises(cfg.ConfigFileValueError, match=option):
         plugin(configured(f"{option} = {value}"))
+
+
+def test_hosts_out_of_service_are_one_cause(conf: Any) -> None:
+    hosts = [types.SimpleNamespace(out_of_service=why) for why in ("disabled: new disk", "down")]
+    found = [InServiceFilter(conf).examine(host, None) for host in hosts]
+    assert {each.cause for each in found} == {"the host is out of service"}
+    assert found[0].reason == "the host is out of service: disabled: new disk"

@@ -121,6 +121,8 @@ def test_response_to_the_newer_form_has_policy_and_rules() -> None:
         }
     }
     assert ServerGroup.parse(body(policy="affinity")).response()["server_group"]["rules"] == {}
+    kept = ServerGroup("kept", Policy.ANTI_AFFINITY, {"max_server_per_host": 3})
+    assert kept.response()["server_group"]["rules"] == {"max_server_per_host": 3}
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_two_servers_of_one_name_have_no_description(path: Any) -> None:
 
 AMBIGUOUS = [
     *("yes", "No", "on", "null", "~", "true", "0x10", "010", "0o10", "1e3", "1_000", "1:30"),
-    *(".inf", ".nan", "=", "<<", "2026-01-01", "12", "-1.5", "", "+3.e2"),
+    *("y", "N", ".inf", ".nan", "=", "<<", "2026-01-01", "12", "-1.5", "", "+3.e2"),
 ]
 
 

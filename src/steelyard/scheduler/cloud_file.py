@@ -26,8 +26,8 @@ _NAMESPACE = uuid.UUID("5d9e5d2f-93b5-4c1b-9c4f-0b8a7c3c1a51")
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str")}
 
 _TEXT = "tag:yaml.org,2002:str"
-# What YAML 1.2 takes for a number, and 1.1 does not.
-_NUMBER = re.compile(r"0o[0-7]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+# Plain text that YAML 1.2 takes for a number, or 1.1 for a truth value, and PyYAML for text.
+_NO_TEXT = re.compile(r"[yYnN]|0o[0-7]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 # Far more than any host has, and no trouble to compute with.
 _GREATEST = 10**15 - 1
@@ -121,7 +121,7 @@ def _node(yaml: Any, value: Any, resolve: Callable[..., str]) -> Any:
         # The other styles make spaces of line breaks, of which Unicode has more than one.
         style = '"'
     elif isinstance(value, str) and (
-        resolve(yaml.ScalarNode, text, (True, False)) != _TEXT or _NUMBER.fullmatch(text)
+        resolve(yaml.ScalarNode, text, (True, False)) != _TEXT or _NO_TEXT.fullmatch(text)
     ):
         style = "'"  # other readers of YAML, of version 1.1 or 1.2, take the plain text for no text
     return yaml.ScalarNode(_TEXT, text, style=style)

@@ -30,7 +30,7 @@ class DescribedProviders:
                 yield of + what
             if group.member_of or group.not_member_of:
                 yield f"{of}a described host has no aggregates of Placement's"
-            if group.in_tree is not None and group.in_tree != state.uuid:
+            if not _has_uuid(state, group.in_tree):
                 yield f"{of}in_tree is {group.in_tree!r}, {_uuid_of(state)}"
         yield from self._shortages(groups, state)
         yield from _of_the_whole(request, state)
@@ -61,13 +61,17 @@ def _of_the_whole(request: ProvidersRequest | CandidatesRequest, state: HostStat
     if isinstance(request, ProvidersRequest):
         if request.name not in (None, state.host):
             yield f"its name is not {request.name!r}"
-        if request.uuid not in (None, state.uuid):
+        if not _has_uuid(state, request.uuid):
             yield f"uuid is {request.uuid!r}, {_uuid_of(state)}"
         return
     yield from (f"root: {what}" for what in request.root_required.unmet(state.traits))
     apart = [suffix for suffix in request.groups if suffix]
     if request.group_policy == "isolate" and len(apart) > 1:
         yield f"groups {', '.join(apart)}: a described host is one provider, and they are to differ"
+
+
+def _has_uuid(state: HostState, wanted: str | None) -> bool:
+    return wanted is None or wanted.lower() == state.uuid.lower()
 
 
 def _uuid_of(state: HostState) -> str:

@@ -22,7 +22,7 @@ def contradictions(subject: Subject) -> Iterator[Finding]:
     for (key, offers), hosts in _shared(subject).items():
         forbidding = [each for each in offers if each.expression.forbids]
         offering = [each for each in offers if each.expression.alternatives]
-        if not (forbidding and offering):
+        if not any(one.aggregate != two.aggregate for one in forbidding for two in offering):
             continue
         unusable = any(
             each.forced and not each.expression.admits_absence and not subject.is_ignored(key)
@@ -35,7 +35,7 @@ def contradictions(subject: Subject) -> Iterator[Finding]:
             f"key {key!r}",
             f"{_said(forbidding, 'forbids')}, {_said(offering, 'offers')}, on hosts "
             f"{listed(hosts)}: "
-            + ("no flavor fits there" if unusable else "no flavor with the key fits there"),
+            + ("no flavor fits there" if unusable else "no flavor that wants a value fits there"),
             "remove the key from one of them, or put the hosts into one of them only",
         )
 

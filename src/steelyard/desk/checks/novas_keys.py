@@ -95,8 +95,8 @@ def of_aggregates(subject: Subject) -> Iterator[Finding]:
                 Severity.WARNING,
                 Check.KEY_NOVA_READS,
                 of_aggregate(offer.aggregate, offer.written),
-                f"it is there for {reader}, and a forced aggregate demands it of flavors: those "
-                f"without it do not fit its hosts",
+                f"it is there for {reader}, and the forced aggregate requires it of flavors: "
+                f"flavors without it do not fit its hosts",
                 f"add {offer.written!r} to the option force_check_ignored_keys",
             )
 
