@@ -74,7 +74,7 @@ class Expression:
     notes: tuple[str, ...] = dataclasses.field(compare=False, default=())
     faults: tuple[str, ...] = dataclasses.field(compare=False, default=())
     forbids: bool = False
-    """Whether the text is ``!``: absence as with ``~``, and beside it no value counts."""
+    """Whether the text is ``!``, which vetoes the values of other aggregates."""
 
     # The alternatives again: literal texts are compared as a set, rules one by one.
     _literals: frozenset[str] = dataclasses.field(init=False, repr=False, compare=False)

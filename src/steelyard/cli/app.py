@@ -87,7 +87,7 @@ class Action(command.Command):
 
     app: App
     opened: contextlib.ExitStack
-    """What the command opened, such as stores; closed when the command ends."""
+    """Resources of the command, such as stores, which are closed when it ends."""
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         try:

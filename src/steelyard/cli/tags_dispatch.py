@@ -6,7 +6,7 @@ import signal
 from steelyard import conf as options
 from steelyard import errors, extras
 from steelyard.cli.app import Action
-from steelyard.cli.tags_serve import require_tables
+from steelyard.cli.tags_serve import ready_service
 from steelyard.loops import stopped_by
 
 
@@ -33,11 +33,7 @@ class TagsDispatch(Action):
             from steelyard.tags.broker import Broker  # noqa: PLC0415  (an extra)
             from steelyard.tags.dispatcher import Dispatcher  # noqa: PLC0415  (as above)
         broker = Broker(url, group.queue)
-        with configured.store(conf) as store:
-            require_tables(store)
-        service = configured.service(conf)
-        self.opened.enter_context(service.store)
-        service.refuse_wrong_backend()
+        service = ready_service(self, conf)
         dispatcher = Dispatcher(broker, service.settle, service.prefixes, prefetch=group.prefetch)
         with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
             self.app.stdout.write(

@@ -14,7 +14,7 @@ from steelyard.cli.consumers import URL, existing
 from steelyard.cli.listening import ended_by, is_loopback, listening, written
 
 if TYPE_CHECKING:
-    from steelyard.tags import TagStore
+    from steelyard.tags import TagService, TagStore
 
 _LOOPBACK = ["127.0.0.1", "::1"]
 # So many times what a request may have is read to the end, so that the answer says what is wrong.
@@ -50,8 +50,7 @@ class TagsServe(Action):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         with extras.required("sql", "the tag service"):
-            from steelyard.tags import configured  # noqa: PLC0415  (an extra)
-            from steelyard.tags.watch import Watch  # noqa: PLC0415  (as above)
+            from steelyard.tags.watch import Watch  # noqa: PLC0415  (an extra)
         with extras.required("api", "the HTTP API of instance tags"):
             from waitress.server import create_server  # noqa: PLC0415  (an extra)
 
@@ -61,12 +60,8 @@ class TagsServe(Action):
         conf = self.configuration()
         group = options.register_tags(conf)
         url = None if parsed_args.url is None else existing(parsed_args.url)
-        with configured.store(conf, url) as store:
-            require_tables(store)
         told = _trust_this_machine(conf, parsed_args.host)
-        service = configured.service(conf, url)
-        self.opened.enter_context(service.store)
-        service.refuse_wrong_backend()
+        service = ready_service(self, conf, url)
         application = make_application(service, conf)
         watch = Watch(service, group.marks_kept)
         with (
@@ -98,7 +93,22 @@ def _trust_this_machine(conf: cfg.ConfigOpts, host: str) -> str:
     )
 
 
-def require_tables(store: "TagStore") -> None:
+def ready_service(command: Action, conf: cfg.ConfigOpts, url: str | None = None) -> "TagService":
+    """Return the service for a command that runs until it is interrupted.
+
+    Raises an error if the tables are missing or old, or the database belongs to another backend.
+    """
+    with extras.required("sql", "the tag service"):
+        from steelyard.tags import configured  # noqa: PLC0415  (an extra)
+    with configured.store(conf, url) as store:
+        _require_tables(store)
+    service = configured.service(conf, url)
+    command.opened.enter_context(service.store)
+    service.refuse_wrong_backend()
+    return service
+
+
+def _require_tables(store: "TagStore") -> None:
     """Raises Conflict if the tables are missing, or old."""
     current, newest = store.current(), store.history()[-1][0]
     if current != newest:

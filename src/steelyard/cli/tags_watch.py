@@ -6,7 +6,7 @@ import signal
 from steelyard import conf as options
 from steelyard import errors, extras
 from steelyard.cli.app import Action
-from steelyard.cli.tags_serve import require_tables
+from steelyard.cli.tags_serve import ready_service
 from steelyard.loops import stopped_by
 from steelyard.tags.backends.memory import MemoryBackend
 
@@ -32,11 +32,7 @@ class TagsWatch(Action):
             with extras.required("amqp", "the message broker"):
                 from steelyard.tags.broker import Broker  # noqa: PLC0415  (an extra)
             broker = Broker(url, group.queue)
-        with configured.store(conf) as store:
-            require_tables(store)
-        service = configured.service(conf)
-        self.opened.enter_context(service.store)
-        service.refuse_wrong_backend()
+        service = ready_service(self, conf)
         if isinstance(service.backend, MemoryBackend):
             raise errors.BadRequest(
                 f"the backend 'memory' is within the process that has it, and steelyard tags serve "
