@@ -1,1 +1,1 @@
-"""Filters: each decides, for one host, whether it may take a request."""
+"""Filters, which accept or reject hosts for a request."""

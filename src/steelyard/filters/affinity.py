@@ -1,46 +1,64 @@
-"""Hosts by where the other servers of the group are."""
+"""Filters for the server group policies ``affinity`` and ``anti-affinity``."""
 
-from collections.abc import Collection
+from collections.abc import Iterator
 
 from steelyard.attributes import read
 from steelyard.filters import base
 from steelyard.groups import MAX_SERVER_PER_HOST, Policy
-from steelyard.verdict import PASSED, Verdict
+from steelyard.text.wording import counted
+from steelyard.verdict import Verdict
 
 
 class ServerGroupAffinityFilter(base.Filter):
-    """Keeps the servers of a group with the policy ``affinity`` on one host."""
+    """A filter that keeps the servers of a group with the policy ``affinity`` on one host."""
 
-    in_nova = False  # Nova has its own, and keys filters by class name
+    host_local = True
+    in_nova = False  # Nova has its own of this name, and keys filters by class name
 
-    def examine(self, host: object, request: object) -> Verdict:
+    def judge(self, request: object) -> base.Rejections:
         group = read(request, "instance_group")
-        if read(group, "policy") != Policy.AFFINITY:
-            return PASSED
-        hosts: Collection[str] = read(group, "hosts") or ()
-        name = read(host, "host")
-        if not hosts or name in hosts:
-            return PASSED
-        return Verdict.rejected(
+        hosts = frozenset(read(group, "hosts") or ())
+        if read(group, "policy") != Policy.AFFINITY or not hosts:
+            return _pass
+        rejected = Verdict.rejected(
             f"server group {read(group, 'name')!r} is on {', '.join(map(repr, sorted(hosts)))}"
         )
 
+        def rejections(host: object) -> Iterator[Verdict]:
+            if read(host, "host") not in hosts:
+                yield rejected
+
+        return rejections
+
 
 class ServerGroupAntiAffinityFilter(base.Filter):
-    """Keeps the servers of a group with the policy ``anti-affinity`` on different hosts."""
+    """A filter that spreads the servers of a group with the policy ``anti-affinity`` over hosts.
 
-    in_nova = False  # Nova has its own, and keys filters by class name
+    A host passes while it has fewer of the group's servers than ``max_server_per_host``, which is 1
+    unless the group has another rule.
+    """
 
-    def examine(self, host: object, request: object) -> Verdict:
+    host_local = True
+    in_nova = False  # Nova has its own of this name, and keys filters by class name
+
+    def judge(self, request: object) -> base.Rejections:
         group = read(request, "instance_group")
         if read(group, "policy") != Policy.ANTI_AFFINITY:
-            return PASSED
+            return _pass
+        name = read(group, "name")
         most = (read(group, "rules") or {}).get(MAX_SERVER_PER_HOST, 1)
-        members: Collection[str] = read(group, "members") or ()
-        itself = read(request, "instance_uuid")
-        here = sum(uuid in members and uuid != itself for uuid in read(host, "instances") or ())
-        if here < most:
-            return PASSED
-        return Verdict.rejected(
-            f"server group {read(group, 'name')!r} has {here} of at most {most} servers here"
-        )
+        others = frozenset(read(group, "members") or ()) - {read(request, "instance_uuid")}
+
+        def rejections(host: object) -> Iterator[Verdict]:
+            here = sum(uuid in others for uuid in read(host, "instances") or ())
+            if here >= most:
+                yield Verdict.rejected(
+                    f"server group {name!r} has {counted(here, 'server')} here; the limit is {most}"
+                )
+
+        return rejections
+
+
+def _pass(host: object) -> tuple[Verdict, ...]:
+    """Return no rejections, because the filter does not apply to the request."""
+    return ()

@@ -1,11 +1,10 @@
-"""Hosts by what flavors ask of aggregates, and aggregates of flavors."""
+"""A filter that matches flavor extra specs with aggregate metadata."""
 
-import collections
 import functools
 import glob
 import itertools
-import operator
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -13,103 +12,55 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from steelyard import conf as options
+from steelyard._once import Once
 from steelyard.aggregates import Content, Judge, content
 from steelyard.attributes import by_identity, read, read_all
 from steelyard.filters import base
-from steelyard.once import Once
-from steelyard.verdict import PASSED, Verdict
+from steelyard.verdict import Verdict
+
+__all__ = ["AggregateInstanceTypeFilter"]
 
 LOG = logging.getLogger(__name__)
 
-# For so many flavors, what the last call found is kept.
+# The number of flavors whose last answers are kept.
 _FLAVORS_KEPT = 8
 
-# So many hosts are looked at to tell whether hosts share their sets of aggregates.
-_SAMPLE = 64
-
-# The most frequent causes that one summary in the log has.
-_CAUSES_LOGGED = 5
+# The number of hosts that are sampled to see whether hosts share their lists of aggregates.
+_SAMPLE = 256
 
 
 class AggregateInstanceTypeFilter(base.Filter):
-    """Matches flavor extra specs with aggregate metadata, both ways, with sentinels."""
+    """A filter that matches flavor extra specs with aggregate metadata, in both directions.
+
+    The values are expressions of :mod:`steelyard.expressions`.
+    """
 
     run_filter_once_per_request = True
+    host_local = True
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         super().__init__(conf)
-        group = options.register(conf)
-        self._enforce = options.Latest(group, "enforce")
-        self._log_no_host = options.Latest(group, "log_no_host")
         self._ignored_keys = ignored_keys(conf)
         self._first_time = Once()
         self._sweep_of = functools.lru_cache(maxsize=_FLAVORS_KEPT)(self._new_sweep)
+        # Flavors share it, and it is replaced as a whole, because threads may share the filter.
+        self._layout = _Layout([])
 
-    def examine(self, host: object, request: object) -> Verdict:
-        return next(self.rejections(host, request), PASSED)
+    def judge(self, request: object) -> base.Rejections:
+        return self._sweep(request).rejections
 
-    def rejections(self, host: object, request: object) -> Iterator[Verdict]:
-        return self._sweep(request).judge.rejections(
-            [
-                (str(read(aggregate, "name")), read(aggregate, "metadata") or {})
-                for aggregate in read(host, "aggregates") or ()
-            ]
-        )
-
-    def host_passes(self, host: object, request: object) -> bool:
-        return self._sweep(request).admits(host)
-
-    def filter_all(self, hosts: Iterable[base.HostT], request: object) -> Iterator[base.HostT]:
-        """The hosts that pass, in their order.
-
-        A list is judged as a whole, which is much faster; of anything else no more is looked at
-        than is asked for.
-        """
-        sweep, enforce = self._sweep(request), self._enforce()
-        if not isinstance(hosts, list):
-            return filter(sweep.admits, hosts) if enforce else iter(hosts)
-        verdicts = sweep.verdicts(hosts)
-        if not all(verdicts):
-            self._say_why(hosts, verdicts, request, enforce=enforce)
-        return itertools.compress(hosts, verdicts) if enforce else iter(hosts)
-
-    def _say_why(
-        self, hosts: list[Any], verdicts: list[bool], request: object, *, enforce: bool
-    ) -> None:
-        """Logs why hosts are rejected: each at debug level, a summary where it is wanted."""
-        nothing_left = not any(verdicts) and self._log_no_host() and LOG.isEnabledFor(logging.INFO)
-        if enforce and not nothing_left and not LOG.isEnabledFor(logging.DEBUG):
-            return
-        causes: collections.Counter[str] = collections.Counter()
-        rejects = "rejects" if enforce else "would reject"
-        for host in itertools.compress(hosts, map(operator.not_, verdicts)):
-            verdict = self.examine(host, request)
-            causes[verdict.cause] += 1
-            LOG.debug(
-                "%(filter)s %(rejects)s host %(host)r: %(reason)s",
-                {
-                    "filter": type(self).__name__,
-                    "rejects": rejects,
-                    "host": read(host, "host"),
-                    "reason": verdict.reason,
-                },
-            )
-        if nothing_left or not enforce:
-            ranked = sorted(causes.items(), key=lambda item: (-item[1], item[0]))
-            LOG.info(
-                "%(filter)s %(rejects)s %(rejected)d of %(all)d hosts for server %(server)s: "
-                "%(causes)s",
-                {
-                    "filter": type(self).__name__,
-                    "rejects": rejects,
-                    "rejected": causes.total(),
-                    "all": len(hosts),
-                    "server": read(request, "instance_uuid"),
-                    "causes": "; ".join(
-                        f"{count} by {cause}" for cause, count in ranked[:_CAUSES_LOGGED]
-                    ),
-                },
-            )
+    def passing(self, hosts: Sequence[object], request: object) -> Sequence[bool]:
+        """Return whether each host passes; hosts with the same aggregates are judged once."""
+        sweep = self._sweep(request)
+        found = read_all(hosts, "aggregates")
+        for layout in (sweep.layout, self._layout):
+            if layout.is_valid_for(found):
+                break
+        else:
+            layout = _Layout(found)
+        if layout.can_be_kept:
+            self._layout = layout
+        return sweep.verdicts(layout)
 
     def _sweep(self, request: object) -> "_Sweep":
         return self._sweep_of(content(read(read(request, "flavor"), "extra_specs") or {}))
@@ -123,9 +74,10 @@ class AggregateInstanceTypeFilter(base.Filter):
 
 
 def ignored_keys(conf: cfg.ConfigOpts | None = None) -> tuple[str, ...]:
-    """Return the patterns of the keys that forced aggregates do not require of flavors.
+    """Return the patterns of keys that forced aggregates do not require of flavors.
 
-    The keys of failure domains lay out hosts. An empty option means that no key is ignored.
+    They include the keys of failure domains, which describe hosts and not flavors. If the option
+    ``force_check_ignored_keys`` is empty, no key is ignored.
     """
     group = options.register(conf)
     patterns = set(group.force_check_ignored_keys)
@@ -135,126 +87,122 @@ def ignored_keys(conf: cfg.ConfigOpts | None = None) -> tuple[str, ...]:
 
 
 class _Sweep:
-    """One flavor over many hosts."""
+    """The check of one flavor against many hosts."""
 
     def __init__(self, judge: Judge) -> None:
-        self.judge = judge
-        self._last: _Findings | None = None  # replaced as a whole: threads may share a sweep
+        self._judge = judge
+        # Replaced as a whole, because threads may share a sweep.
+        self._last: tuple[_Layout, list[bool]] = _Layout([]), []
 
-    def admits(self, host: object) -> bool:
+    @property
+    def layout(self) -> "_Layout":
+        """The layout of the last verdicts."""
+        return self._last[0]
+
+    def rejections(self, host: object) -> Iterable[Verdict]:
+        """Return the rejections of the host; none if it passes."""
         bits = 0
-        for aggregate in read(host, "aggregates") or ():
-            bits |= self.judge.bits(read(aggregate, "metadata") or {}, aggregate)
-        return self.judge.passes(bits)
+        aggregates = list(read(host, "aggregates") or ())
+        for aggregate in aggregates:
+            bits |= self._judge.bits(read(aggregate, "metadata") or {}, aggregate)
+        if self._judge.passes(bits):
+            return ()
+        return self._judge.rejections(
+            [
+                (str(read(aggregate, "name")), read(aggregate, "metadata") or {})
+                for aggregate in aggregates
+            ]
+        )
 
-    def verdicts(self, hosts: list[Any]) -> list[bool]:
-        """Whether each host passes."""
-        found = read_all(hosts, "aggregates")
-        last = self._last
-        if last is not None and last.hold_for(found):
-            return last.verdicts
-        # Everything is judged from copies: what is kept is then what was judged, whoever else
-        # may be changing the originals.
-        try:
-            layout = list(map(list, found))
-        except TypeError:  # some hosts have none
-            layout = [list(aggregates or ()) for aggregates in found]
-        bits_of = _BitsOf(self.judge)
-        try:
-            verdicts = self._judge_all(layout, bits_of)
-        except TypeError:  # aggregates that cannot be hashed
-            return self._judge_all(*self._by_identity(layout))
-        if not all(map(_compares_by_identity, set(map(type, bits_of)))):
-            # Aggregates that are equal may still say different things.
-            return self._judge_all(*self._by_identity(layout))
-        if self.judge.only_text:
-            self._last = _Findings(layout, list(bits_of), bits_of.metadata, verdicts)
+    def verdicts(self, layout: "_Layout") -> list[bool]:
+        """Return whether each host of the layout passes."""
+        last, verdicts = self._last
+        if last is not layout:
+            verdicts = layout.verdicts(self._judge)
+            if layout.can_be_kept:
+                self._last = layout, verdicts
         return verdicts
 
-    def _judge_all(self, layout: list[list[Any]], bits_of: dict[Any, int]) -> list[bool]:
-        sample = layout[:_SAMPLE]
-        if 2 * len(set(map(tuple, sample))) <= len(sample):
-            # Hosts share their sets of aggregates: one look-up of the set for each host.
-            verdict_on = _VerdictOn(self.judge, bits_of)
-            return list(map(verdict_on.__getitem__, map(tuple, layout)))
+
+class _Layout:
+    """The aggregates of each host and their metadata, copied when the layout was made.
+
+    A layout is valid for other hosts if each of them is in the same aggregate objects and the
+    metadata of these is equal. Metadata may be changed in place, so it is compared at each call;
+    that is much cheaper than judging again. Only the copies are judged: another thread may change
+    the originals meanwhile.
+    """
+
+    def __init__(self, found: Sequence[Any]) -> None:
+        if set(map(type, found)) - {list}:  # None counts as empty; iterators are read only once
+            found = [each if type(each) is list else tuple(each or ()) for each in found]
+        try:
+            kinds, self._kind_of = _kinds(found)
+            each_once: dict[Any, Any] = dict.fromkeys(itertools.chain.from_iterable(kinds))
+            identical = all(map(_compares_by_identity, set(map(type, each_once))))
+            distinct = dict(zip(each_once, each_once, strict=True))
+        except TypeError:  # an aggregate is not hashable
+            identical = False
+        if not identical:  # Equal aggregates may still have different metadata.
+            kinds, self._kind_of = list(map(list, found)), None
+            distinct = by_identity(kinds)
+            kinds = [list(map(id, aggregates)) for aggregates in kinds]
+        self._kinds = kinds
+        self._aggregates = distinct
+        self._metadata = [dict(read(each, "metadata") or {}) for each in distinct.values()]
+        values = itertools.chain.from_iterable(map(dict.values, self._metadata))
+        # Equal values of other types may differ as text, such as 1 and True.
+        self.can_be_kept = identical and set(map(type, values)) <= {str, type(None)}
+        self._hosts = self._of_each_host(kinds)
+
+    def is_valid_for(self, found: list[Any]) -> bool:
+        """Return whether the layout is valid for hosts with these aggregates."""
+        try:
+            return (
+                found == self._hosts
+                and list(map(attrgetter("metadata"), self._aggregates)) == self._metadata
+            )
+        except Exception:  # noqa: BLE001 - an aggregate's __getattr__ can raise anything
+            return False
+
+    def verdicts(self, judge: Judge) -> list[bool]:
+        """Return whether each host passes."""
+        bits_of = dict(
+            zip(
+                self._aggregates,
+                map(judge.bits, self._metadata, self._aggregates.values()),
+                strict=True,
+            )
+        )
         combined = []
-        for aggregates in layout:
+        for aggregates in self._kinds:
             bits = 0
             for aggregate in aggregates:
                 bits |= bits_of[aggregate]
             combined.append(bits)
-        passing = {bits: self.judge.passes(bits) for bits in set(combined)}
-        return list(map(passing.__getitem__, combined))
+        passing = {bits: judge.passes(bits) for bits in set(combined)}
+        return self._of_each_host(list(map(passing.__getitem__, combined)))
 
-    def _by_identity(self, layout: list[list[Any]]) -> tuple[list[list[int]], dict[int, int]]:
-        """The layout with the identities of aggregates in their stead, and the bits of each."""
-        distinct = by_identity(layout)
-        bits_of = {
-            key: self.judge.bits(read(aggregate, "metadata") or {}, aggregate)
-            for key, aggregate in distinct.items()
-        }
-        return [list(map(id, found)) for found in layout], bits_of
+    def _of_each_host(self, of_each_kind: list[Any]) -> list[Any]:
+        if self._kind_of is None:
+            return of_each_kind
+        return list(map(of_each_kind.__getitem__, self._kind_of))
+
+
+def _kinds(found: Sequence[Iterable[Any]]) -> tuple[list[list[Any]], list[int] | None]:
+    """Return the distinct lists of aggregates, and the index of each host's list among them.
+
+    Without indices, there is one list for each host.
+    """
+    sample = list(map(tuple, found[:_SAMPLE]))
+    if 5 * len(set(sample)) > 4 * len(sample):
+        # Hosts share few lists: a copy for each host costs less than looking the lists up.
+        return list(map(list, found)), None
+    index: dict[tuple[Any, ...], int] = defaultdict(itertools.count().__next__)
+    kind_of = list(map(index.__getitem__, map(tuple, found)))
+    return list(map(list, index)), kind_of
 
 
 def _compares_by_identity(kind: type[Any]) -> bool:
     compare: Any = kind.__eq__
     return compare is object.__eq__
-
-
-class _BitsOf(dict[Any, int]):
-    """The bits of each aggregate, found when first asked for, and the metadata they come from."""
-
-    def __init__(self, judge: Judge) -> None:
-        super().__init__()
-        self.metadata: list[dict[str, str]] = []
-        self._bits = judge.bits
-
-    def __missing__(self, aggregate: object) -> int:
-        metadata = dict(read(aggregate, "metadata") or {})
-        bits = self[aggregate] = self._bits(metadata, aggregate)
-        self.metadata.append(metadata)
-        return bits
-
-
-class _VerdictOn(dict[tuple[Any, ...], bool]):
-    """Whether the hosts in these aggregates pass, found when first asked for."""
-
-    def __init__(self, judge: Judge, bits_of: dict[Any, int]) -> None:
-        super().__init__()
-        self._judge = judge
-        self._bits_of = bits_of
-
-    def __missing__(self, aggregates: tuple[Any, ...]) -> bool:
-        bits = functools.reduce(operator.or_, map(self._bits_of.__getitem__, aggregates), 0)
-        passes = self[aggregates] = self._judge.passes(bits)
-        return passes
-
-
-class _Findings:
-    """What one call over many hosts found, and what it rests on.
-
-    It holds for another call when every host is in the same aggregate objects, and these say
-    what they said. Metadata may be changed in place, so it is compared, not trusted; that is
-    much cheaper than judging again.
-    """
-
-    def __init__(
-        self,
-        layout: list[list[Any]],
-        aggregates: list[object],
-        metadata: list[dict[str, str]],
-        verdicts: list[bool],
-    ) -> None:
-        self._layout = layout
-        self._aggregates = aggregates
-        self._metadata = metadata
-        self.verdicts = verdicts
-
-    def hold_for(self, layout: list[Any]) -> bool:
-        try:
-            return (
-                layout == self._layout
-                and list(map(attrgetter("metadata"), self._aggregates)) == self._metadata
-            )
-        except Exception:  # noqa: BLE001 - an aggregate has lost its metadata: judge again
-            return False

@@ -1,21 +1,26 @@
 """The contract of filters.
 
-Hosts and requests are whatever the scheduler has. The protocols name the attributes that the
-filters here read, all of them through :mod:`steelyard.attributes`: one that is missing, None or
-not loaded counts as "none".
+Hosts and requests are the scheduler's own objects. The protocols, such as ``HostLike``, list the
+attributes that steelyard's filters read. They are read through :mod:`steelyard.attributes`, so an
+attribute may be missing, None or not loaded.
 """
 
 import abc
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import ClassVar, Protocol, TypeVar
+import itertools
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Protocol, TypeVar, final
 
 from oslo_config import cfg
 
-from steelyard.verdict import Verdict
+from steelyard import plugins
+from steelyard.verdict import PASSED, Verdict
+
+__all__ = ["Filter"]
 
 
-class Aggregate(Protocol):
-    """A group of hosts with something to say about them."""
+class AggregateLike(Protocol):
+    """A group of hosts, with metadata about them."""
 
     @property
     def name(self) -> str: ...
@@ -24,27 +29,29 @@ class Aggregate(Protocol):
     def metadata(self) -> Mapping[str, str]: ...
 
 
-class Host(Protocol):
-    """A candidate."""
+class HostLike(Protocol):
+    """A host that a filter judges."""
 
     @property
     def host(self) -> str:
-        """The name."""
+        """The host's name."""
 
     @property
-    def aggregates(self) -> Iterable[Aggregate]: ...
+    def aggregates(self) -> Iterable[AggregateLike]: ...
 
     @property
     def instances(self) -> Mapping[str, object]:
         """The servers on the host, by UUID."""
 
 
-class Flavor(Protocol):
+class FlavorLike(Protocol):
+    """The flavor of the servers that are requested."""
+
     @property
     def extra_specs(self) -> Mapping[str, str]: ...
 
 
-class InstanceGroup(Protocol):
+class ServerGroupLike(Protocol):
     """A server group."""
 
     @property
@@ -59,53 +66,134 @@ class InstanceGroup(Protocol):
 
     @property
     def hosts(self) -> Collection[str]:
-        """The names of the hosts that have one of them."""
+        """The names of the hosts that have at least one of these servers."""
 
 
-class Request(Protocol):
+class RequestLike(Protocol):
+    """A request for servers, while one of them is being placed."""
+
     @property
-    def flavor(self) -> Flavor: ...
+    def flavor(self) -> FlavorLike: ...
 
     @property
     def instance_uuid(self) -> str:
-        """The server that is being placed."""
+        """The UUID of the server that is being placed."""
 
     @property
-    def instance_group(self) -> InstanceGroup | None: ...
+    def instance_group(self) -> ServerGroupLike | None: ...
 
 
-# A scheduler passes its own types, and gets back the hosts it passed.
+# The type of the scheduler's hosts.
 HostT = TypeVar("HostT")
+
+SILENT = Verdict.rejected("no reason given")
+"""The verdict on a host that ``passing`` rejects, but ``judge`` does not: a bug in the filter."""
+
+# Unlike the truth value, the attribute makes a filter fail that yields text instead of verdicts.
+_has_passed = operator.attrgetter("passed")
+
+Rejections = Callable[[object], Iterable[Verdict]]
+"""A function that yields the rejections of a host; nothing if it passes."""
 
 
 class Filter(abc.ABC):
-    """Derive from this and write ``examine``; everything else follows from it."""
+    """The base class of filters; derive from it and write ``judge``."""
 
     run_filter_once_per_request: ClassVar[bool] = False
-    """Whether the answer for one server of a request holds for all of them."""
+    """Whether the answer for one server of a request is valid for all of them."""
+
+    host_local: ClassVar[bool] = False
+    """Whether the answer depends only on the host and the request.
+
+    The request's server group and its members are part of the request. Schedulers may keep such
+    an answer until the host or the group changes.
+    """
 
     RUN_ON_REBUILD: ClassVar[bool] = False
-    """Whether Nova should ask this filter also when a server is rebuilt where it is."""
+    """Whether Nova also applies this filter when a server is rebuilt on its host."""
 
     in_nova: ClassVar[bool] = True
-    """Whether the filter makes sense inside Nova."""
+    """Whether the filter can be used inside Nova."""
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:  # noqa: B027  (a hook)
-        """Reads all options, so that a bad value is found before the first request."""
+        """Read all options, so that a bad value stops the service at start."""
 
     @abc.abstractmethod
-    def examine(self, host: object, request: object) -> Verdict:
-        """Whether the host may take the request, and if not why."""
+    def judge(self, request: object) -> Rejections:
+        """Return a function that yields the rejections of a host for this request.
 
-    def host_passes(self, host: object, request: object) -> bool:
-        return self.examine(host, request).passed
+        Read the request here: this method is called once for many hosts. The function yields one
+        rejection for each reason, the most important first, and nothing for a host that passes.
+        """
 
+    def passing(self, hosts: Sequence[object], request: object) -> Sequence[bool]:
+        """Return whether each host passes.
+
+        Override this method if many hosts can be judged faster at once. The answers must agree with
+        ``judge``.
+        """
+        rejections = self.judge(request)
+        return [all(map(_has_passed, rejections(host))) for host in hosts]
+
+    @final
     def rejections(self, host: object, request: object) -> Iterator[Verdict]:
-        """Everything for which the host is rejected; ``examine`` gives the first of it."""
-        verdict = self.examine(host, request)
-        if not verdict.passed:
-            yield verdict
+        """Yield the rejections of the host; nothing if it passes."""
+        return _rejected(self.judge(request)(host))
 
+    @final
+    def examine(self, host: object, request: object) -> Verdict:
+        """Return the verdict on the host; a rejection has the first reason."""
+        return next(self.rejections(host, request), PASSED)
+
+    @final
+    def rejections_all(
+        self, hosts: Iterable[object], request: object
+    ) -> Iterator[Iterator[Verdict]]:
+        """Yield the rejections of each host; the request is read once."""
+        rejections = self.judge(request)
+        return (_rejected(rejections(host)) for host in hosts)
+
+    @final
+    def first_rejections(self, hosts: Iterable[object], request: object) -> Iterator[Verdict]:
+        """Yield the first rejection of each host, for hosts that ``passing`` rejects."""
+        return (next(found, SILENT) for found in self.rejections_all(hosts, request))
+
+    @final
+    def host_passes(self, host: object, request: object) -> bool:
+        """Return whether the host passes."""
+        return all(map(_has_passed, self.judge(request)(host)))
+
+    @final
     def filter_all(self, hosts: Iterable[HostT], request: object) -> Iterator[HostT]:
-        """The hosts that pass, lazily and in their order."""
-        return (host for host in hosts if self.host_passes(host, request))
+        """Return the hosts that pass, in their order.
+
+        A sequence is judged at once by ``passing``, which may be much faster. Any other iterable is
+        read lazily, host by host.
+        """
+        if isinstance(hosts, Sequence):
+            return itertools.compress(hosts, answers(self, hosts, request))
+        rejections = self.judge(request)
+        return (host for host in hosts if all(map(_has_passed, rejections(host))))
+
+
+def answers(filter_: Filter, hosts: Sequence[object], request: object) -> Sequence[bool]:
+    """Return the answers of the filter's ``passing``.
+
+    Raises ValueError unless there is one answer for each host.
+    """
+    found = filter_.passing(hosts, request)
+    if not isinstance(found, Collection) or len(found) != len(hosts):
+        # With fewer answers than hosts, or an exhausted iterator, hosts would get lost.
+        raise ValueError(
+            f"{type(filter_).__name__}.passing must return a sequence with an answer for each of "
+            f"the {len(hosts)} hosts"
+        )
+    return found
+
+
+def _rejected(verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
+    """Return the verdicts that are rejections."""
+    return itertools.filterfalse(_has_passed, verdicts)
+
+
+FILTERS = plugins.of_subclasses("steelyard.filters", Filter, kind="filter")

@@ -1,6 +1,7 @@
-"""Hosts by what they have left."""
+"""A filter for hosts with enough free capacity."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from oslo_config import cfg
@@ -8,101 +9,100 @@ from oslo_config import cfg
 from steelyard import conf as options
 from steelyard.attributes import read, read_mapping
 from steelyard.filters import base
-from steelyard.traits.flavors import flavor_amounts
-from steelyard.verdict import PASSED, Verdict
+from steelyard.resources import HOST_CLASSES, Quantity, flavor_amounts, kind, on_host, quantity
+from steelyard.verdict import Verdict
 
 
 class Supply(NamedTuple):
-    """What a host has of one resource."""
+    """The amounts of one resource class on a host."""
 
     total: float
     limit: float
-    """After overcommitment."""
+    """The amount that servers may use: the total minus the reserved part, after overcommitment."""
     left: float
+    """The limit minus the used part; it may be negative."""
 
-
-# What people call a resource class.
-_CALLED = {"VCPU": "vCPUs", "MEMORY_MB": "MiB of RAM", "DISK_GB": "GiB of disk"}
 
 _NONE = Supply(0, 0, 0)
 
 
 class Shortage(NamedTuple):
-    """A resource of which a host has less left than a flavor wants."""
+    """A resource class of which a host has less left than a flavor wants."""
 
-    name: str
+    resource_class: str
     wanted: int
     supply: Supply
 
 
-class Capacity:
-    """What hosts have left of each resource class, after overcommitment."""
+class FreeCapacity:
+    """The free capacity of hosts by resource class, after overcommitment."""
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         group = options.register(conf)
-        # The resource class, what hosts call it, and how far it is overcommitted where a host does
-        # not say.
-        self._resources = (
-            ("VCPU", "vcpus", "cpu_allocation_ratio", group.cpu_allocation_ratio),
-            ("MEMORY_MB", "ram_mb", "ram_allocation_ratio", group.ram_allocation_ratio),
-            ("DISK_GB", "disk_gb", "disk_allocation_ratio", group.disk_allocation_ratio),
-        )
+        # The options apply to hosts without an allocation ratio of their own.
+        self._resources = [
+            (name, each, getattr(group, each.allocation_ratio))
+            for name, each in HOST_CLASSES.items()
+        ]
 
     def of(self, host: object) -> Iterator[tuple[str, Supply]]:
-        """Each resource class with what the host has of it."""
-        for resource_class, name, own_ratio, usual_ratio in self._resources:
-            total = read(host, f"{name}_total") or 0
+        """Yield each resource class of the host with its amounts.
+
+        Only vCPUs, RAM and disk are overcommitted.
+        """
+        for resource_class, (field, _, own_ratio), usual_ratio in self._resources:
+            total = read(host, f"{field}_total") or 0
             ratio = read(host, own_ratio)
-            free = total - (read(host, f"{name}_reserved") or 0)
+            free = total - (read(host, f"{field}_reserved") or 0)
             limit = max(free, 0) * (usual_ratio if ratio is None else ratio)
-            yield resource_class, Supply(total, limit, limit - (read(host, f"{name}_used") or 0))
+            yield resource_class, Supply(total, limit, limit - (read(host, f"{field}_used") or 0))
         used = read_mapping(host, "resources_used")
         for resource_class, limit in read_mapping(host, "resources").items():
             yield resource_class, Supply(limit, limit, limit - used.get(resource_class, 0))
 
     def shortages(self, host: object, wanted: Mapping[str, int]) -> Iterator[Shortage]:
-        """Of what is wanted of each resource class, what the host has too little of."""
+        """Yield each resource class of which the host has less left than wanted."""
         supplies = dict(self.of(host))
         for resource_class, amount in on_host(wanted, supplies).items():
             supply = supplies.get(resource_class, _NONE)
             if amount > max(supply.left, 0):
-                yield Shortage(_CALLED.get(resource_class, resource_class), amount, supply)
-
-
-def on_host(wanted: Mapping[str, int], there: Container[str]) -> Mapping[str, int]:
-    """What is wanted, on a host that has these resource classes.
-
-    Where no CPUs are set apart, those that nobody is to share come from among the others, as Nova
-    has it where it finds no host otherwise.
-    """
-    if "PCPU" not in wanted or "PCPU" in there:
-        return wanted
-    others = {name: amount for name, amount in wanted.items() if name != "PCPU"}
-    return {**others, "VCPU": others.get("VCPU", 0) + wanted["PCPU"]}
+                yield Shortage(resource_class, amount, supply)
 
 
 class CapacityFilter(base.Filter):
-    """Keeps hosts with enough left of what the flavor asks for, after overcommitment."""
+    """A filter for hosts with enough left of each resource class that the flavor uses."""
 
-    in_nova = False  # Placement does this there
+    host_local = True
+    in_nova = False  # in Nova, Placement does this
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         super().__init__(conf)
-        self._capacity = Capacity(conf)
+        self._capacity = FreeCapacity(conf)
 
-    def examine(self, host: object, request: object) -> Verdict:
-        return next(self.rejections(host, request), PASSED)
-
-    def rejections(self, host: object, request: object) -> Iterator[Verdict]:
+    def judge(self, request: object) -> base.Rejections:
         wanted = flavor_amounts(read(request, "flavor"))
-        for name, amount, supply in self._capacity.shortages(host, wanted):
-            yield Verdict.rejected(
-                f"{name}: flavor wants {amount}, "
-                f"the host has {max(supply.left, 0):.10g} of {supply.limit:.10g} left",
-                f"not enough {name}: flavor wants {amount}",
-            )
 
-    def filter_all(self, hosts: Iterable[base.HostT], request: object) -> Iterator[base.HostT]:
-        """The hosts that pass, lazily and in their order; the flavor is read once."""
+        def rejections(host: object) -> Iterator[Verdict]:
+            for name, amount, supply in self._capacity.shortages(host, wanted):
+                # Rounded up here and down in left_of, so that the two amounts never read the same.
+                wants = quantity(name, amount, math.ceil)
+                yield Verdict.rejected(
+                    f"{kind(name)}: flavor wants {wants}, the host has {left_of(name, supply)}",
+                    f"not enough {kind(name)}: flavor wants {wants}",
+                )
+
+        return rejections
+
+    def passing(self, hosts: Sequence[object], request: object) -> list[bool]:
+        """Return whether each host passes, without the text of a reason."""
         wanted = flavor_amounts(read(request, "flavor"))
-        return (host for host in hosts if not any(self._capacity.shortages(host, wanted)))
+        return [not any(self._capacity.shortages(host, wanted)) for host in hosts]
+
+
+def left_of(resource_class: str, supply: Supply) -> str:
+    """Return the free amount and the limit as text, such as ``1 of 4 GiB left``."""
+    limit = quantity(resource_class, supply.limit)
+    left = Quantity("0", "")
+    if supply.left > 0:
+        left = quantity(resource_class, supply.left, math.floor)
+    return f"{left.number if left.unit == limit.unit else left} of {limit} left"

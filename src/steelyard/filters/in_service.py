@@ -1,18 +1,24 @@
-"""Hosts by whether they are in service."""
+"""A filter for hosts that are in service."""
+
+from collections.abc import Iterator
 
 from steelyard.attributes import read
 from steelyard.filters import base
-from steelyard.verdict import PASSED, Verdict
+from steelyard.verdict import Verdict
 
 
 class InServiceFilter(base.Filter):
-    """Keeps hosts that are in service: neither switched off for new servers, nor down."""
+    """A filter that rejects hosts that are out of service: disabled for new servers, or down."""
 
     run_filter_once_per_request = True
-    in_nova = False  # Nova's ComputeFilter does this there
+    host_local = True
+    in_nova = False  # in Nova, the ComputeFilter does this
 
-    def examine(self, host: object, request: object) -> Verdict:
-        why = read(host, "out_of_service")
-        if not why:
-            return PASSED
-        return Verdict.rejected(f"the host is out of service: {why}", "the host is out of service")
+    def judge(self, request: object) -> base.Rejections:
+        return _rejections
+
+
+def _rejections(host: object) -> Iterator[Verdict]:
+    why = read(host, "out_of_service")
+    if why:
+        yield Verdict.rejected(f"the host is out of service: {why}", "the host is out of service")

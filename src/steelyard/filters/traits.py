@@ -1,58 +1,60 @@
-"""Hosts by the traits that flavors require and forbid."""
+"""A filter for hosts with the traits that flavors require."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Sequence
 
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from steelyard import errors
+from steelyard._once import Once
 from steelyard.attributes import read
 from steelyard.filters import base
-from steelyard.once import Once
 from steelyard.traits.flavors import flavor_traits
-from steelyard.verdict import PASSED, Verdict
+from steelyard.verdict import Verdict
+
+__all__ = ["TraitsFilter"]
 
 LOG = logging.getLogger(__name__)
 
 
 class TraitsFilter(base.Filter):
-    """Keeps hosts that have the traits a flavor requires, and none of those it forbids.
+    """A filter for hosts that have the traits a flavor requires, and none of those it forbids.
 
-    They are in the flavor's ``trait:`` extra specs, as Nova and Placement read them. A flavor
-    whose extra specs are malformed fits no host; the log says why, once.
+    The traits are in the flavor's ``trait:`` extra specs, as Nova and Placement read them. A flavor
+    with malformed trait extra specs fits no host; the log says why, once for each error.
     """
 
     run_filter_once_per_request = True
-    in_nova = False  # Nova's hosts carry no traits: Placement does this there
+    host_local = True
+    in_nova = False  # hosts in Nova have no traits; Placement does this
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         super().__init__(conf)
         self._first_time = Once()
 
-    def examine(self, host: object, request: object) -> Verdict:
-        return next(self.rejections(host, request), PASSED)
-
-    def rejections(self, host: object, request: object) -> Iterator[Verdict]:
+    def judge(self, request: object) -> base.Rejections:
         try:
             query = flavor_traits(read(request, "flavor"))
         except errors.InvalidTrait as error:
-            return iter((self._malformed(error),))
-        return map(Verdict.rejected, query.unmet(_traits(host)))
+            malformed = (self._malformed(error),)
+            return lambda host: malformed
+        return lambda host: map(Verdict.rejected, query.unmet(_traits(host)))
 
-    def filter_all(self, hosts: Iterable[base.HostT], request: object) -> Iterator[base.HostT]:
-        """The hosts that pass, in their order; the flavor is read once."""
+    def passing(self, hosts: Sequence[object], request: object) -> list[bool]:
+        """Return whether each host passes, without the text of a reason."""
         try:
             query = flavor_traits(read(request, "flavor"))
         except errors.InvalidTrait as error:
             self._malformed(error)
-            return iter(())
-        return (host for host in hosts if query.satisfied_by(_traits(host)))
+            return [False] * len(hosts)
+        return [query.satisfied_by(_traits(host)) for host in hosts]
 
     def _malformed(self, error: errors.InvalidTrait) -> Verdict:
-        why = str(error).partition("\n")[0]  # without the marker
-        if self._first_time(why):
-            LOG.warning("A flavor fits no host, for its traits are malformed: %s", why)
-        return Verdict.rejected(f"the flavor's traits are malformed: {why}")
+        if self._first_time(error.message):
+            LOG.warning(
+                "A flavor fits no host, because its traits are malformed: %s", error.message
+            )
+        return Verdict.rejected(f"the flavor's traits are malformed: {error.message}")
 
 
 def _traits(host: object) -> frozenset[str]:

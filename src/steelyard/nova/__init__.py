@@ -1,4 +1,4 @@
-"""steelyard's filters and weighers, as Nova's scheduler wants them.
+"""Filters and weighers for Nova's scheduler.
 
 Name the two functions in nova.conf::
 
@@ -8,7 +8,7 @@ Name the two functions in nova.conf::
     weight_classes = nova.scheduler.weights.all_weighers, steelyard.nova.all_weighers
 
 or single classes by their path, such as ``steelyard.nova.AggregateInstanceTypeFilter``. Plugins
-of other distributions are there by their names too.
+of other distributions have such paths too.
 """
 
 from typing import Any
@@ -18,40 +18,57 @@ from oslo_log import log as logging
 
 from steelyard import conf as options
 from steelyard import errors, plugins
+from steelyard.filters.base import FILTERS
 from steelyard.nova.adapters import adapt_filter, adapt_weigher, names_of_nova
+from steelyard.weighers.base import WEIGHERS
+
+__all__ = [
+    "AggregateInstanceTypeFilter",
+    "ServerGroupSoftAffinityWeigher",
+    "ServerGroupSoftAntiAffinityWeigher",
+    "all_filters",
+    "all_weighers",
+]
 
 LOG = logging.getLogger(__name__)
 
 
 def all_filters() -> list[type[Any]]:
-    """Every installed filter that makes sense inside Nova, adapted to it."""
+    """Return every installed filter that can be used inside Nova, adapted to it.
+
+    A filter that cannot be loaded is logged and left out.
+    """
     found = []
-    for plugin in plugins.installed(plugins.FILTERS):
-        cls = _usable(plugins.FILTERS, plugin.name)
-        if cls is not None:
+    for plugin in plugins.installed(FILTERS):
+        cls = _loaded(FILTERS, plugin.name)
+        if cls is not None and cls.in_nova:
             found.append(_filter(plugin.name, cls))
     return found
 
 
 def all_weighers() -> list[type[Any]]:
-    """The weighers that the option ``[steelyard] nova_weighers`` names, adapted to Nova.
+    """Return the weighers that the option ``[steelyard] nova_weighers`` names, adapted to Nova.
 
-    Nova uses every weigher that it is given, so this is never simply all that are installed.
+    Nova uses every weigher that it is offered, so other installed weighers are left out. A named
+    weigher that cannot be loaded, or cannot be used inside Nova, is logged and left out.
     """
     found = []
     for name in dict.fromkeys(options.register(cfg.CONF).nova_weighers):
-        cls = _usable(plugins.WEIGHERS, name)
-        if cls is None:
-            LOG.warning("[steelyard] nova_weighers: %s is left out", name)
-        else:
+        cls = _loaded(WEIGHERS, name)
+        if cls is not None and not cls.in_nova:
+            LOG.warning(
+                "Weigher %r of [steelyard] nova_weighers left out: it cannot be used inside Nova",
+                name,
+            )
+        elif cls is not None:
             found.append(adapt_weigher(name, cls))
     return found
 
 
 def __getattr__(name: str) -> type[Any]:
-    """The adapted plugin of that name, for configurations that name single classes."""
+    """Return the adapted plugin of that name, for configurations that list single classes."""
     if not name.startswith("_"):
-        for group, adapt in ((plugins.FILTERS, _filter), (plugins.WEIGHERS, adapt_weigher)):
+        for group, adapt in ((FILTERS, _filter), (WEIGHERS, adapt_weigher)):
             if any(plugin.name == name for plugin in plugins.installed(group)):
                 return adapt(name, plugins.load_classes(group, [name])[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -59,19 +76,19 @@ def __getattr__(name: str) -> type[Any]:
 
 def _filter(name: str, cls: type[Any]) -> type[Any]:
     if name in names_of_nova():
-        # Nova keys filters by class name: one of the two would silently take the other's place.
+        # Nova keys filters by class name: one of the two would silently replace the other.
         raise errors.PluginError(
-            f"the filter {name!r} has the name of one of Nova's own; Nova tells filters apart by "
-            f"their names only: rename it, or uninstall the distribution that provides it"
+            f"the filter {name!r} has the name of one of Nova's own filters; rename it, or "
+            f"uninstall the distribution that provides it",
+            text=name,
         )
     return adapt_filter(name, cls)
 
 
-def _usable(group: str, name: str) -> type[Any] | None:
-    """The plugin's class, if it loads and makes sense inside Nova."""
+def _loaded(group: plugins.EntryPointGroup, name: str) -> type[Any] | None:
+    """Return the plugin's class; log the error and return None if it cannot be loaded."""
     try:
-        cls = plugins.load_classes(group, [name])[name]
+        return plugins.load_classes(group, [name])[name]
     except errors.PluginError as error:
-        LOG.error("Left out: %s", error)
+        LOG.error("Plugin left out: %s", error)
         return None
-    return cls if cls.in_nova else None

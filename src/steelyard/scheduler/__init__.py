@@ -1,23 +1,7 @@
-"""The embedded filter scheduler, over a cloud described in a file or in values."""
+"""The embedded filter scheduler, for clouds from a file or from values."""
 
-from steelyard.scheduler.cloud import Aggregate, Cloud, Flavor, Host, Server
-from steelyard.scheduler.decision import Cause, Decision, HostExplanation, Weight
-from steelyard.scheduler.host_state import HostState, Request
+from steelyard.cloud.host_state import Request
+from steelyard.scheduler.decision import Decision
 from steelyard.scheduler.pipeline import FilterScheduler, NoValidHost, Selection
 
-__all__ = [
-    "Aggregate",
-    "Cause",
-    "Cloud",
-    "Decision",
-    "FilterScheduler",
-    "Flavor",
-    "Host",
-    "HostExplanation",
-    "HostState",
-    "NoValidHost",
-    "Request",
-    "Selection",
-    "Server",
-    "Weight",
-]
+__all__ = ["Decision", "FilterScheduler", "NoValidHost", "Request", "Selection"]

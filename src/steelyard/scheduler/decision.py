@@ -1,19 +1,19 @@
-"""What was decided for one server, and why."""
+"""The decision on one server, and the reasons for it."""
 
 import collections
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from steelyard.cloud import Server
+from steelyard.cloud.host_state import HostState, Request
 from steelyard.filters.base import Filter
-from steelyard.scheduler.cloud import Server
-from steelyard.scheduler.host_state import HostState, Request
 from steelyard.verdict import Verdict
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Weight:
-    """What one weigher made of one host."""
+    """The weight that one weigher gives one host."""
 
     weigher: str
     raw: float
@@ -39,17 +39,31 @@ class Weighed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rejected:
-    """The hosts that one filter turned away, and the request that they were held against."""
+    """The hosts that one filter rejects for a request; on trial, those that it would reject."""
 
     name: str
     filter: Filter
     hosts: tuple[HostState, ...]
     request: Request
+    on_trial: bool = False
+
+    def verdicts(self) -> Iterator[tuple[HostState, Verdict]]:
+        """Yield each host with the filter's verdict."""
+        verdicts = self.filter.first_rejections(self.hosts, self.request)
+        yield from zip(self.hosts, verdicts, strict=True)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TrialRejection:
+    """A filter on trial that would have rejected a host, and the reason."""
+
+    filter: str
+    reason: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostExplanation:
-    """Why one host was chosen, was fit but not chosen, or was rejected."""
+    """The explanation why one host was chosen, fits but was not chosen, or was rejected."""
 
     host: str
     chosen: bool
@@ -57,6 +71,7 @@ class HostExplanation:
     rejected_by: str = ""
     reason: str = ""
     weights: tuple[Weight, ...] = ()
+    trial_rejections: tuple[TrialRejection, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -69,16 +84,21 @@ class HostExplanation:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cause:
-    """How many hosts one filter rejected for one cause."""
+    """The number of hosts that one filter rejects, or on trial would reject, for one cause."""
 
     count: int
     filter: str
     cause: str
+    on_trial: bool = False
+
+
+# The name of a filter, a host that it rejects, and its verdict.
+_Explained = tuple[str, HostState, Verdict]
 
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """Where one server goes: ``server`` is None when no host fits."""
+    """The decision on one server; ``server`` is None if no host fits."""
 
     request: Request
     filters: Sequence[str]
@@ -86,6 +106,11 @@ class Decision:
     """The hosts that passed all filters, best first."""
     rejected: Sequence[Rejected]
     server: Server | None
+    trial_rejected: Sequence[Rejected] = ()
+    """The hosts that filters on trial would have rejected.
+
+    Each of them fits, or another filter rejects it.
+    """
 
     @property
     def considered(self) -> int:
@@ -93,7 +118,10 @@ class Decision:
 
     @functools.cached_property
     def hosts(self) -> list[HostExplanation]:
-        """Every host that was considered: the chosen one, the others that fit, the rejected."""
+        """The explanations of all considered hosts.
+
+        The chosen host comes first, then the other hosts that fit, then the rejected ones.
+        """
         chosen = self.server.host if self.server else None
         fit = [
             HostExplanation(
@@ -101,6 +129,7 @@ class Decision:
                 weighed.obj.host == chosen,
                 tuple(self.filters),
                 weights=weighed.weights,
+                trial_rejections=self._trial_rejections.get(weighed.obj.host, ()),
             )
             for weighed in self.weighed
         ]
@@ -112,22 +141,45 @@ class Decision:
                 tuple(self.filters[: self.filters.index(name)]),
                 name,
                 verdict.reason,
+                trial_rejections=self._trial_rejections.get(state.host, ()),
             )
             for name, state, verdict in self._verdicts
         ]
 
     @functools.cached_property
     def causes(self) -> list[Cause]:
-        """Why hosts were rejected, the most frequent cause first."""
-        counts = collections.Counter((name, verdict.cause) for name, _, verdict in self._verdicts)
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        return [Cause(count, name, cause) for (name, cause), count in ranked]
+        """The causes of rejections, the most frequent first."""
+        return _causes(self._verdicts, on_trial=False)
 
     @functools.cached_property
-    def _verdicts(self) -> list[tuple[str, HostState, Verdict]]:
-        """Each rejected host with the filter that rejected it and why, worked out when asked."""
-        return [
-            (rejected.name, state, rejected.filter.examine(state, rejected.request))
-            for rejected in self.rejected
-            for state in rejected.hosts
-        ]
+    def trial_causes(self) -> list[Cause]:
+        """The causes of rejections by filters on trial, the most frequent first."""
+        return _causes(self._trial_verdicts, on_trial=True)
+
+    @functools.cached_property
+    def _trial_rejections(self) -> Mapping[str, tuple[TrialRejection, ...]]:
+        """The rejections by filters on trial, by host."""
+        found: dict[str, list[TrialRejection]] = collections.defaultdict(list)
+        for name, state, verdict in self._trial_verdicts:
+            found[state.host].append(TrialRejection(name, verdict.reason))
+        return {host: tuple(rejections) for host, rejections in found.items()}
+
+    @functools.cached_property
+    def _verdicts(self) -> list[_Explained]:
+        return _explained(self.rejected)
+
+    @functools.cached_property
+    def _trial_verdicts(self) -> list[_Explained]:
+        return _explained(self.trial_rejected)
+
+
+def _explained(rejected: Iterable[Rejected]) -> list[_Explained]:
+    """Return each rejected host with the filter that rejects it and its verdict."""
+    return [(each.name, state, verdict) for each in rejected for state, verdict in each.verdicts()]
+
+
+def _causes(explained: Iterable[_Explained], *, on_trial: bool) -> list[Cause]:
+    """Return the causes of rejections, the most frequent first."""
+    counts = collections.Counter((name, verdict.cause) for name, _, verdict in explained)
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [Cause(count, name, cause, on_trial) for (name, cause), count in ranked]

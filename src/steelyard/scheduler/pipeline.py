@@ -1,4 +1,4 @@
-"""The embedded filter scheduler: filter, weigh, pick, once for each server."""
+"""The embedded filter scheduler: it filters and weighs hosts and chooses one for each server."""
 
 import collections
 import dataclasses
@@ -13,19 +13,27 @@ from oslo_config import cfg
 
 from steelyard import conf as options
 from steelyard import errors, plugins
-from steelyard.filters.base import Filter
+from steelyard.cloud import Cloud, Server
+from steelyard.cloud.host_state import HostState, Request, host_states
+from steelyard.consumers import base
+from steelyard.consumers.base import ConsumerModel
+from steelyard.filters.base import FILTERS, Filter
+from steelyard.filters.trial import TrialMode
 from steelyard.groups import ServerGroup, check_supported
-from steelyard.scheduler.cloud import Cloud, Server
 from steelyard.scheduler.decision import Decision, Rejected, Weighed, Weight
-from steelyard.scheduler.host_state import HostState, Request, host_states
 from steelyard.traits import CandidatesRequest
-from steelyard.weighers.base import Weigher
+from steelyard.traits.requests import QUERY_BUILDERS
+from steelyard.weighers.base import WEIGHERS, Weigher
 
 _CAUSES_SHOWN = 10
 
 
 class NoValidHost(errors.SteelyardError):
-    """No host fits. ``decisions`` are those for the servers that had one, and for the one not."""
+    """A server that no host fits.
+
+    ``decisions`` has the decisions on the servers before it, and last the one on this server.
+    ``count`` is the number of requested servers.
+    """
 
     def __init__(self, decisions: Sequence[Decision], count: int) -> None:
         self.decisions = tuple(decisions)
@@ -34,17 +42,17 @@ class NoValidHost(errors.SteelyardError):
 
     @property
     def decision(self) -> Decision:
-        """The one that failed."""
+        """The decision on the server that no host fits."""
         return self.decisions[-1]
 
     def _message(self) -> str:
         failed = self.decision
         of = f" for server {len(self.decisions)} of {self.count}" if self.count > 1 else ""
         left = ", ".join(map(repr, sorted(failed.request.ignore_hosts)))
-        besides = f" besides {left}, which it leaves," if left else ""
+        ignored = f", not counting {left}" if left else ""
         lines = [
-            f"no valid host{of}: of {failed.considered} hosts{besides} none fits "
-            f"flavor {failed.request.flavor.name!r}"
+            f"no valid host{of}: 0 of {failed.considered} hosts fit "
+            f"flavor {failed.request.flavor.name!r}{ignored}"
         ]
         shown, more = failed.causes[:_CAUSES_SHOWN], failed.causes[_CAUSES_SHOWN:]
         lines += [
@@ -57,7 +65,7 @@ class NoValidHost(errors.SteelyardError):
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """Where the servers of one request go. Nothing has happened until it is committed."""
+    """The hosts for the servers of one request; ``commit`` of the scheduler places the servers."""
 
     cloud: Cloud
     decisions: tuple[Decision, ...]
@@ -68,57 +76,63 @@ class Selection:
 
 
 class FilterScheduler:
-    """Places servers in a described cloud, with the filters and weighers that are enabled."""
+    """A scheduler that places servers in a cloud, with the enabled filters and weighers."""
 
     def __init__(self, cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> None:
         group = options.register(conf)
         self.cloud = cloud
-        self.filters: dict[str, Filter] = plugins.load(plugins.FILTERS, group.enabled_filters, conf)
-        self.weighers: dict[str, Weigher] = plugins.load(
-            plugins.WEIGHERS, group.enabled_weighers, conf
-        )
-        builder = group.query_builder
-        self._query_builder = plugins.load_classes(plugins.QUERY_BUILDERS, [builder])[builder]
+        self._trial_mode = TrialMode(conf)
+        self.filters: dict[str, Filter] = plugins.load(FILTERS, group.enabled_filters, conf)
+        self.weighers: dict[str, Weigher] = plugins.load(WEIGHERS, group.enabled_weighers, conf)
+        self._query_builder = group.query_builder
+        self._query_builders = plugins.load_classes(QUERY_BUILDERS, [self._query_builder])
         self._consumer_model = group.consumer_model
         self.failure_domains: tuple[str, ...] = tuple(group.failure_domains)
-        """The metadata keys of aggregates that name them, from near to far."""
+        """The aggregate metadata keys that name failure domains, from near to far."""
         self._host_subset_size = group.host_subset_size
         self._random = random.Random(group.seed)
+        options.warn_of_unknown(conf)
 
     def request(self, flavor: str, group: str | None = None) -> Request:
-        """A request for servers of the named flavor, in the named server group."""
+        """Return a request for servers of the named flavor, in the named server group if given.
+
+        Raises NotFound if the cloud has no such flavor or group.
+        """
         return Request(
             self.cloud.flavor(flavor), None if group is None else self.cloud.server_group(group)
         )
 
-    def query(self, flavor: str) -> Any:
-        """The request that asks Placement for hosts for a server of the named flavor."""
-        asked = self.cloud.flavor(flavor)
-        with plugins.blamed("query builder", self._query_builder.__name__):
-            return self._query_builder.from_flavor(asked)
+    def query(self, flavor: str, image: object = None) -> CandidatesRequest:
+        """Return the request to Placement for hosts for a server of the named flavor.
+
+        The enabled query builder writes it. ``image`` is the image of the server, if it matters.
+        Raises PluginError if the builder fails.
+        """
+        found = [self.cloud.flavor(flavor)] + ([] if image is None else [image])
+        with plugins.blamed(QUERY_BUILDERS, self._query_builder):
+            query = self._query_builders[self._query_builder].from_flavor(*found).query_string()
+        return CandidatesRequest.parse(query)
 
     def resources(self, flavor: str) -> dict[str, int]:
-        """How much of each resource class a server of the named flavor uses."""
-        # Of somebody's builder no more is known than what it writes.
-        asked = CandidatesRequest.parse(self.query(flavor).query_string())
+        """Return the amount of each resource class that a server of the named flavor uses."""
         used: collections.Counter[str] = collections.Counter()
-        for group in asked.groups.values():
+        for group in self.query(flavor).groups.values():
             used.update(group.resources)
         return dict(used)
 
-    def consumers(self, where: Any) -> Any:
-        """The model of consumers that is configured: of a database, say, or of a session."""
-        name = self._consumer_model
-        model = plugins.load_classes(plugins.CONSUMER_MODELS, [name])[name]
-        return model(where)
+    def consumers(self, where: Any) -> ConsumerModel:
+        """Return the configured consumer model for ``where``, such as a database or a session."""
+        return base.load_model(self._consumer_model, where)
 
     def select(self, request: Request, count: int = 1) -> Selection:
-        """Hosts for ``count`` servers, each chosen with the ones before it in place.
+        """Select hosts for ``count`` servers, each as if the ones before it were placed.
 
-        Raises NoValidHost if there is not one for each. Changes nothing: see ``commit``.
+        Nothing changes until ``commit``. Raises BadRequest if ``count`` is less than 1, NoValidHost
+        if no host fits one of the servers, and PolicyNotSupported if the group's policy needs a
+        plugin that is not enabled.
         """
         if count < 1:
-            raise errors.BadRequest(f"the number of servers is at least 1, not {count}")
+            raise errors.BadRequest(f"invalid number of servers {count}: expected at least 1")
         request = self._refreshed(request)
         hosts = host_states(self.cloud)
         rejected: list[Rejected] = []
@@ -139,7 +153,10 @@ class FilterScheduler:
         return Selection(self.cloud, tuple(decisions))
 
     def select_move(self, server: str) -> Selection:
-        """Another host for a server that is there, as for a migration or an evacuation."""
+        """Select another host for an existing server, as for a migration or an evacuation.
+
+        Raises the errors of ``select``.
+        """
         moving = self.cloud.server(server)
         request = self._request_of(moving, frozenset({moving.host}))
         states = host_states(self.cloud)
@@ -147,10 +164,10 @@ class FilterScheduler:
         return self._select_for(moving, candidates, request, self.filters)
 
     def select_rebuild(self, server: str) -> Selection:
-        """The host of a server that is rebuilt where it is, if it may be.
+        """Select the host of an existing server for a rebuild there, if it fits.
 
-        Only filters that run on rebuilds are asked: what holds for new servers need not hold for
-        one that is there.
+        Only filters that run on rebuilds are applied, because an existing server need not pass the
+        filters for new ones. Raises the errors of ``select``.
         """
         staying = self.cloud.server(server)
         filters = {name: each for name, each in self.filters.items() if each.RUN_ON_REBUILD}
@@ -158,7 +175,10 @@ class FilterScheduler:
         return self._select_for(staying, candidates, self._request_of(staying), filters)
 
     def commit(self, selection: Selection) -> None:
-        """Puts the servers where they were selected to be, if the cloud has not changed since."""
+        """Place the servers on their selected hosts.
+
+        Raises Conflict if the cloud has changed since the selection.
+        """
         if selection.cloud is not self.cloud:
             raise errors.Conflict(
                 "the cloud has changed since these hosts were selected; select again"
@@ -177,7 +197,7 @@ class FilterScheduler:
         check_supported(group, self.filters, self.weighers, multipliers)
 
     def _refreshed(self, request: Request) -> Request:
-        """The request with its group as it is now: servers may have joined since it was made."""
+        """Return the request with the present state of its group, which servers may have joined."""
         if request.instance_group is None:
             return request
         group = self.cloud.server_group(request.instance_group.name)
@@ -185,7 +205,7 @@ class FilterScheduler:
         return dataclasses.replace(request, instance_group=group)
 
     def _request_of(self, server: Server, ignore_hosts: frozenset[str] = frozenset()) -> Request:
-        """The request for a server that is there, and does not count in its own group."""
+        """Return the request for an existing server, which is left out of its own group."""
         group = self.cloud.others_of(server)
         if group is not None:
             self._check_supported(group)
@@ -207,7 +227,7 @@ class FilterScheduler:
 
     @property
     def filters_of_each_server(self) -> dict[str, Filter]:
-        """The filters that are asked again for each further server of a request."""
+        """The filters that are applied again for each further server of a request."""
         return {
             name: each
             for name, each in self.filters.items()
@@ -221,15 +241,19 @@ class FilterScheduler:
         filters: Mapping[str, Filter],
         rejected: list[Rejected],
     ) -> list[HostState]:
-        """The hosts that pass; what the others fell to is appended to ``rejected``."""
+        """Return the hosts that pass, and append those that a filter rejects to ``rejected``.
+
+        A host that a filter on trial would reject is in both. If a filter on trial is applied
+        again, its earlier answer is dropped.
+        """
+        rejected[:] = [each for each in rejected if not (each.on_trial and each.name in filters)]
         for name, filter_ in filters.items():
-            with plugins.blamed("filter", name):
-                passed = list(filter_.filter_all(hosts, request))
-            if len(passed) < len(hosts):
-                kept = set(passed)
-                fallen = tuple(state for state in hosts if state not in kept)
-                rejected.append(Rejected(name, filter_, fallen, request))
-            hosts = passed
+            with plugins.blamed(FILTERS, name):
+                found = self._trial_mode.apply(name, filter_, hosts, request)
+            states = tuple(found.rejected())
+            if states:
+                rejected.append(Rejected(name, filter_, states, request, found.on_trial))
+            hosts = list(found.passed())
         return hosts
 
     def _decide(
@@ -253,19 +277,26 @@ class FilterScheduler:
                 chosen.obj.host,
                 None if group is None else group.name,
             )
-        return Decision(request, tuple(filters), weighed, tuple(rejected), server)
+        return Decision(
+            request,
+            tuple(filters),
+            weighed,
+            tuple(each for each in rejected if not each.on_trial),
+            server,
+            tuple(each for each in rejected if each.on_trial),
+        )
 
     def _weigh(self, hosts: list[HostState], request: Request) -> list[Weighed]:
-        """The hosts with their weights, best first; of equal ones, in their order."""
+        """Return the hosts with their weights, best first; hosts of equal weight keep order."""
         plain = [Weighed(state) for state in hosts]
         columns = []
         for name, weigher in self.weighers.items():
-            with plugins.blamed("weigher", name):
+            with plugins.blamed(WEIGHERS, name):
                 raw = weigher.weigh_objects(plain, request)
                 normalised = normalise(raw, weigher.minval, weigher.maxval)
                 multipliers = [weigher.weight_multiplier(state) for state in hosts]
                 if not all(map(math.isfinite, raw)):
-                    raise ValueError("it gave a weight that is not a finite number")
+                    raise ValueError("expected finite numbers as weights")
             columns.append(map(Weight, itertools.repeat(name), raw, normalised, multipliers))
         rows = zip(*columns, strict=True) if columns else itertools.repeat(())
         weighed = [Weighed(state, weights) for state, weights in zip(hosts, rows, strict=False)]
@@ -277,7 +308,7 @@ class FilterScheduler:
         return itertools.islice((name for name in names if name not in taken), count)
 
     def _new_uuid(self) -> str:
-        while True:  # the servers of an earlier run may have been drawn from the same seed
+        while True:  # an earlier run may have had the same seed
             drawn = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
             if drawn not in self.cloud.servers:
                 return drawn
@@ -286,7 +317,11 @@ class FilterScheduler:
 def normalise(
     weights: Sequence[float], least: float | None = None, most: float | None = None
 ) -> list[float]:
-    """The weights brought into the range from 0 to 1; all 0 where they are all equal."""
+    """Return the weights scaled to the range from 0 to 1; all 0 if they are all equal.
+
+    ``least`` and ``most`` are scaled to 0 and 1 if they are given, instead of the lowest and the
+    highest weight. Weights beyond them are not limited to the range.
+    """
     if not weights:
         return []
     low = min(weights) if least is None else least
@@ -297,7 +332,7 @@ def normalise(
 
 
 def _with_member(request: Request, server: Server) -> Request:
-    """The request for the next server, which sees this one in its group."""
+    """Return the request for the next server, with this one in its group."""
     group = request.instance_group
     if group is None:
         return request

@@ -1,28 +1,28 @@
-"""What is allocated to servers, recorded in a model of consumers such as a ConsumerStore."""
+"""Recording the allocations of servers in a consumer model, such as a ConsumerStore."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard import errors
+from steelyard.cloud import Cloud, Server, loading
+from steelyard.consumers.base import Body, ConsumerModel
 from steelyard.consumers.names import UNKNOWN
-from steelyard.scheduler import cloud_file
-from steelyard.scheduler.cloud import Cloud, Server
 from steelyard.scheduler.pipeline import FilterScheduler, Selection
 
 INSTANCE = "INSTANCE"
 
-# Whoever says this has written nothing. After any other error that is not sure.
+# Errors after which nothing was written. After any other, the outcome is unknown.
 _REFUSALS = (errors.BadRequest, errors.NotFound, errors.Conflict)
 
-Body = dict[str, Any]
+_UNRECORDED = "move it without recording: leave out --url and --os-cloud"
 
 
 class Recorder:
-    """Writes servers into a model as consumers of the type INSTANCE, of a project and its user."""
+    """A recorder of servers as consumers of the type INSTANCE, for one project and user."""
 
     def __init__(
-        self, scheduler: FilterScheduler, model: Any, project_id: str, user_id: str
+        self, scheduler: FilterScheduler, model: ConsumerModel, project_id: str, user_id: str
     ) -> None:
         self._scheduler = scheduler
         self._model = model
@@ -31,9 +31,11 @@ class Recorder:
 
     @contextlib.contextmanager
     def recorded(self, selection: Selection) -> Iterator[None]:
-        """Has the allocations recorded while what follows is done, and for good if it is.
+        """Record the allocations of the servers, and undo that if the block fails.
 
-        They come first, as in Nova: whoever finds no room for them there must not start a server.
+        As in Nova, allocations are recorded first, so that no server starts without them. Raises
+        Conflict or NotFound if the recorded allocations do not agree with the cloud, and
+        ServiceError if it is unknown whether a write succeeded.
         """
         before = {
             server.uuid: self._before(server, selection.cloud) for server in selection.servers
@@ -49,23 +51,20 @@ class Recorder:
         try:
             yield
         except BaseException as error:
-            self._take_back(before, error)
+            self._undo(before, error)
             raise
 
     def _before(self, server: Server, cloud: Cloud) -> Body:
-        """What the model has of the server: nothing yet if it is a new one."""
+        """Return the server's recorded allocations, which are empty for a new server."""
         found: Body = self._model.get_allocations(server.uuid)
         if server.uuid in cloud.servers:
             if not found["allocations"]:
-                raise errors.NotFound(
-                    f"nothing is recorded as allocated to {_named(server)}; move it without "
-                    f"recording"
-                )
+                raise errors.NotFound(f"no recorded allocations of {_named(server)}; {_UNRECORDED}")
             return found
         if found["allocations"]:
             raise errors.Conflict(
-                f"{_named(server)} is recorded already: the same seed draws the same UUIDs; give "
-                f"another seed, or none"
+                f"allocations of {_named(server)} are already recorded: the same seed yields the "
+                f"same UUIDs; use another seed, or none"
             )
         return {
             "allocations": {},
@@ -87,47 +86,51 @@ class Recorder:
         except _REFUSALS:
             raise
         except BaseException as error:
-            self._settle(wanted, before, error)
+            self._undo_lost(wanted, before, error)
             raise
 
-    def _settle(
+    def _undo_lost(
         self, wanted: Mapping[str, Body], before: Mapping[str, Body], why: BaseException
     ) -> None:
-        """Takes back a write that was done though its answer was lost; else names the servers."""
+        """Undo a write whose response was lost, if it succeeded.
+
+        Otherwise, raise a ServiceError that names the servers.
+        """
         try:
             done = all(
                 _is_written(self._model.get_allocations(uuid), wanted[uuid]) for uuid in wanted
             )
-        except Exception as error:  # noqa: BLE001  (whatever it is, the servers have to be named)
+        except Exception as error:  # noqa: BLE001  (the message must name the servers)
             raise errors.ServiceError(
-                f"{_said(why)}; whether it is recorded for {', '.join(wanted)} cannot be found "
-                f"out: {_said(error)}"
+                f"{_message(why)}; allocations of {', '.join(wanted)} may be recorded, and cannot "
+                f"be read: {_message(error)}"
             ) from why
         if not done:
-            # Who is slow to answer may still be at work.
+            # A slow service may still execute the write.
             raise errors.ServiceError(
-                f"{_said(why)}; so far, it is not recorded for {', '.join(wanted)}"
+                f"{_message(why)}; allocations of {', '.join(wanted)} are not recorded yet, but "
+                f"may be later"
             ) from why
-        self._take_back(before, why)
+        self._undo(before, why)
 
-    def _take_back(self, before: Mapping[str, Body], why: BaseException) -> None:
+    def _undo(self, before: Mapping[str, Body], why: BaseException) -> None:
         undone = {
             uuid: {**body, "consumer_generation": _next_generation(body)}
             for uuid, body in before.items()
         }
         try:
-            self._write_back(undone)
+            self._write_undone(undone)
         except Exception as error:  # noqa: BLE001  (as above)
             raise errors.ServiceError(
-                f"{_said(why)}; what was recorded before that for {', '.join(undone)} could not "
-                f"be taken back: {_said(error)}"
+                f"{_message(why)}; cannot undo the recorded allocations of {', '.join(undone)}: "
+                f"{_message(error)}"
             ) from why
 
-    def _write_back(self, undone: Mapping[str, Body]) -> None:
+    def _write_undone(self, undone: Mapping[str, Body]) -> None:
         try:
             self._model.post_allocations(undone)
         except errors.InvalidConsumerType:
-            # No consumer of a Placement's can lose its type again.
+            # In Placement, a consumer with a type cannot lose it again.
             self._model.post_allocations({uuid: _typed(body) for uuid, body in undone.items()})
 
 
@@ -136,44 +139,45 @@ def _named(server: Server) -> str:
 
 
 def _provider(host: str, cloud: Cloud) -> str:
-    """The UUID of the host's resource provider."""
-    return cloud.hosts[host].uuid or cloud_file.uuid_of(host)
+    """Return the UUID of the host's resource provider."""
+    return cloud.hosts[host].uuid or loading.uuid_of(host)
 
 
 def _moved(found: Mapping[str, Any], server: Server, cloud: Cloud) -> Body:
-    """The allocations with those from the host that the server leaves taken to the new one.
+    """Return the allocations with those of the server's old host moved to the new one.
 
-    What other providers have given to the server stays there: somebody else has recorded it.
+    Allocations from other providers stay, because another service has recorded them.
     """
     host = cloud.servers[server.uuid].host
     old, new = _provider(host, cloud), _provider(server.host, cloud)
     if old not in found:
         raise errors.Conflict(
-            f"nothing is recorded as allocated to {_named(server)} from its host {host!r} ({old}), "
-            f"but from {', '.join(found)}; correct the cloud file, or move it without recording"
+            f"no recorded allocations of {_named(server)} on its host {host!r} ({old}), only on "
+            f"{', '.join(found)}; correct the cloud file, or {_UNRECORDED}"
         )
     kept = {provider: allocation for provider, allocation in found.items() if provider != old}
     if new in kept:
         raise errors.Conflict(
-            f"something is recorded as allocated to {_named(server)} from host {server.host!r} "
-            f"({new}) already; if it is being moved there, wait for the end of that"
+            f"allocations of {_named(server)} are already recorded on host {server.host!r} "
+            f"({new}); if another move of the server to this host is running, wait until it has "
+            f"finished"
         )
     return {**kept, new: {"resources": found[old]["resources"]}}
 
 
 def _typed(body: Body) -> Body:
-    """The body with a type, if it says that nobody knows it."""
+    """Return the body with the type INSTANCE in place of an unknown type."""
     return {**body, "consumer_type": INSTANCE} if body["consumer_type"] == UNKNOWN.name else body
 
 
 def _next_generation(body: Body) -> int:
-    """The one that a consumer has after a write of this body."""
+    """Return the generation that the consumer has after a write of this body."""
     generation: int | None = body["consumer_generation"]
     return (generation or 0) + 1
 
 
 def _is_written(found: Body, wanted: Body) -> bool:
-    """Whether what is found is what this write has made, and nobody has changed since."""
+    """Return whether the consumer is as this write left it, without a later change."""
     generation = found.get("consumer_generation")
     return generation == _next_generation(wanted) and _used(found) == _used(wanted)
 
@@ -182,6 +186,6 @@ def _used(body: Body) -> Body:
     return {provider: each["resources"] for provider, each in body["allocations"].items()}
 
 
-def _said(error: BaseException) -> str:
-    """What the error says; some, such as that of Ctrl-C, say nothing."""
+def _message(error: BaseException) -> str:
+    """Return the error's message, or its type if it has no message, as after Ctrl-C."""
     return str(error) or type(error).__name__

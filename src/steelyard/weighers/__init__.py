@@ -1,1 +1,1 @@
-"""Weighers: each says how good a host is for a request, compared with the others."""
+"""Weighers, which rank the hosts that fit a request."""

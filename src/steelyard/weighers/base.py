@@ -1,8 +1,8 @@
 """The contract of weighers.
 
-The scheduler asks a weigher for the raw weights of all hosts, brings them into the range from 0
-to 1, multiplies each by the weigher's multiplier for that host and adds up the results of all
-weighers. The protocols of hosts and requests are those of :mod:`steelyard.filters.base`.
+The scheduler gets the raw weights of all hosts from a weigher, scales them to the range from 0 to
+1, multiplies each by the weigher's multiplier for that host, and adds up the results of all
+weighers. The protocols of hosts and requests are in :mod:`steelyard.filters.base`.
 """
 
 import abc
@@ -12,15 +12,18 @@ from typing import ClassVar, Protocol
 from oslo_config import cfg
 from oslo_log import log as logging
 
+from steelyard import plugins
+from steelyard._once import Once
+from steelyard._string_sets import finite_number
 from steelyard.attributes import by_identity, read, read_all, read_mapping
-from steelyard.once import Once
-from steelyard.string_sets import finite_number
+
+__all__ = ["Weigher"]
 
 LOG = logging.getLogger(__name__)
 
 
-class WeighedHost(Protocol):
-    """A host with the weight it has so far."""
+class WeighedHostLike(Protocol):
+    """A host with its weight so far."""
 
     @property
     def obj(self) -> object:
@@ -28,10 +31,10 @@ class WeighedHost(Protocol):
 
 
 class _Multipliers(dict[int, float]):
-    """The multipliers of one request's hosts, by the identity of the hosts.
+    """The multipliers of one request's hosts, by the ``id`` of the host.
 
-    It holds the hosts, so that none of them can go and leave its identity to another. Empty, it
-    stands for what has not been asked for yet.
+    References to the hosts are kept, so that no ``id`` is reused. The mapping is empty until the
+    first multiplier is needed.
     """
 
     __slots__ = ("hosts",)
@@ -40,60 +43,70 @@ class _Multipliers(dict[int, float]):
         super().__init__(zip(map(id, hosts), values, strict=False))
         self.hosts = hosts
 
-    def with_values(self, work_out: Callable[[Sequence[object]], list[float]]) -> "_Multipliers":
-        return _Multipliers(self.hosts, work_out(self.hosts))
+    def with_values(self, compute: Callable[[Sequence[object]], list[float]]) -> "_Multipliers":
+        """Return the multipliers of the same hosts, computed by the function."""
+        return _Multipliers(self.hosts, compute(self.hosts))
 
 
 class Weigher(abc.ABC):
-    """Derive from this and write ``_weigh_object``; everything else follows from it."""
+    """The base class of weighers; derive from it and write ``_weigh_object``."""
 
     minval: ClassVar[float | None] = None
-    """The weight that counts as 0; None stands for the least that occurs."""
+    """The raw weight that is scaled to 0; None stands for the lowest of a request."""
 
     maxval: ClassVar[float | None] = None
-    """The weight that counts as 1; None stands for the greatest that occurs."""
+    """The raw weight that is scaled to 1; None stands for the highest of a request."""
 
     multiplier_key: ClassVar[str | None] = None
-    """The aggregate metadata key that overrides the multiplier, where there is one."""
+    """The aggregate metadata key that overrides the multiplier, if the weigher has one."""
+
+    host_local: ClassVar[bool] = False
+    """Whether a raw weight depends only on the host and the request, not on the other hosts.
+
+    The request's server group and its members are part of the request.
+    """
 
     in_nova: ClassVar[bool] = True
-    """Whether the weigher makes sense inside Nova."""
+    """Whether the weigher can be used inside Nova."""
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
-        """Reads all options, so that a bad value is found before the first request."""
+        """Read all options, so that a bad value stops the service at start."""
         self._first_time = Once()
         self._kept = _Multipliers(())
 
     @abc.abstractmethod
     def _weigh_object(self, host: object, request: object) -> float:
-        """The raw weight of the host; more is better."""
+        """Return the raw weight of the host; higher is better."""
 
-    def weigh_objects(self, weighed_hosts: Sequence[WeighedHost], request: object) -> list[float]:
-        """The raw weights of the hosts, none beyond ``minval`` and ``maxval``."""
+    def weigh_objects(
+        self, weighed_hosts: Sequence[WeighedHostLike], request: object
+    ) -> list[float]:
+        """Return the raw weights of the hosts, limited to ``minval`` and ``maxval``."""
         self.keep_multipliers([each.obj for each in weighed_hosts])
         return [self._clamp(self._weigh_object(each.obj, request)) for each in weighed_hosts]
 
     def multiplier(self) -> float:
-        """How much the weigher counts where no aggregate says otherwise."""
+        """Return the multiplier for hosts whose aggregates do not override it."""
         return 1.0
 
     def weight_multiplier(self, host: object) -> float:
-        """How much the weigher counts for this host.
+        """Return the multiplier for this host.
 
-        Of the values that the host's aggregates state, the smallest counts.
+        If several of the host's aggregates override it, the lowest value counts.
         """
         kept = self._kept.get(id(host))
-        return self._worked_out(host) if kept is None else kept
+        return self._computed(host) if kept is None else kept
 
     def keep_multipliers(self, hosts: Sequence[object]) -> None:
-        """Says which hosts a request has, so that their multipliers are worked out in one go.
+        """Set the hosts of the request, so that their multipliers are computed together.
 
-        Schedulers weigh all hosts and then ask for the multiplier of each: a ``weigh_objects``
-        that calls this makes those answers cheap, and equal for the whole request.
+        Schedulers weigh all hosts and then get the multiplier of each. If ``weigh_objects`` calls
+        this method, the multipliers are computed once, and are consistent for the whole request.
+        Another thread may set other hosts meanwhile: multipliers are then computed host by host.
         """
         self._kept = _Multipliers(hosts)
 
-    def _worked_out(self, host: object) -> float:
+    def _computed(self, host: object) -> float:
         if not self._kept:
             self._kept = self._kept.with_values(self._multipliers)
         found = self._kept.get(id(host))
@@ -126,8 +139,8 @@ class Weigher(abc.ABC):
         number = finite_number(text)
         if number is None and self._first_time((str(name), text)):
             LOG.warning(
-                "Aggregate %(name)r has %(key)r = %(text)r, which is not a finite number and is "
-                "ignored; write a number such as 2.0",
+                "Invalid %(key)r = %(text)r of aggregate %(name)r ignored: expected a finite "
+                "number such as 2.0",
                 {"name": name, "key": self.multiplier_key, "text": text},
             )
         return number
@@ -138,3 +151,6 @@ class Weigher(abc.ABC):
         if self.maxval is not None:
             weight = min(weight, self.maxval)
         return weight
+
+
+WEIGHERS = plugins.of_subclasses("steelyard.weighers", Weigher, kind="weigher")

@@ -1,4 +1,4 @@
-"""Hosts by their free RAM."""
+"""A weigher for free RAM."""
 
 from oslo_config import cfg
 
@@ -8,8 +8,9 @@ from steelyard.weighers import base
 
 
 class RAMWeigher(base.Weigher):
-    """Prefers hosts with more free RAM, so that servers spread; or with less, so they stack."""
+    """A weigher that prefers hosts with more free RAM; with a negative multiplier, with less."""
 
+    host_local = True
     minval = 0.0
     multiplier_key = "ram_weight_multiplier"
     in_nova = False  # Nova has its own

@@ -1,4 +1,4 @@
-"""Hosts by how many servers of the group they have: soft affinity and soft anti-affinity."""
+"""Weighers for the server group policies ``soft-affinity`` and ``soft-anti-affinity``."""
 
 import abc
 import collections
@@ -16,11 +16,16 @@ from steelyard.failure_domains import FailureDomains, Place
 from steelyard.groups import Policy
 from steelyard.weighers import base
 
+__all__ = ["ServerGroupSoftAffinityWeigher", "ServerGroupSoftAntiAffinityWeigher"]
+
 LOG = logging.getLogger(__name__)
+
+# With at least as many hosts for each server of the group, most hosts have none of them.
+_HOSTS_PER_MEMBER = 20
 
 
 class _SoftWeigher(base.Weigher):
-    """Counts the group's servers on each host, without the one that is being placed."""
+    """A weigher that counts the group's servers on each host, without the one being placed."""
 
     policy: ClassVar[Policy]
     multiplier_key: ClassVar[str]
@@ -35,7 +40,7 @@ class _SoftWeigher(base.Weigher):
         return float(self._multiplier())
 
     def weigh_objects(
-        self, weighed_hosts: Sequence[base.WeighedHost], request: object
+        self, weighed_hosts: Sequence[base.WeighedHostLike], request: object
     ) -> list[float]:
         hosts = [each.obj for each in weighed_hosts]
         self.keep_multipliers(hosts)
@@ -50,7 +55,10 @@ class _SoftWeigher(base.Weigher):
         return self._preference(weights)
 
     def _weigh_object(self, host: object, request: object) -> float:
-        """The count on this host; which domains are fuller, only ``weigh_objects`` can tell."""
+        """Return the weight by the servers on this host alone, without failure domains.
+
+        Domains can be compared only with all hosts, in ``weigh_objects``.
+        """
         group = read(request, "instance_group")
         if read(group, "policy") != self.policy:
             return 0.0
@@ -59,12 +67,14 @@ class _SoftWeigher(base.Weigher):
 
     @abc.abstractmethod
     def _preference(self, counts: list[int]) -> list[float]:
-        """The weights of hosts with so many of the group's servers."""
+        """Return the weights of hosts with these numbers of the group's servers."""
 
     def _ranks(self, hosts: Sequence[object], counts: Sequence[int], unseen: set[str]) -> list[int]:
-        """The hosts' places in the order of (farthest domain, …, nearest domain, host).
+        """Return the rank of each host by the group's servers in its domains.
 
-        Ranks, not sums: a step at any level then weighs the same, and enough to be felt.
+        Hosts are ordered by the servers in their farthest domain, then in nearer ones, and last on
+        the host itself. The weights are ranks, so a difference at any level changes them by at
+        least 1.
         """
         domains = FailureDomains(hosts, self._levels, self._warn_once)
         members = _members_by_domain(domains.places, counts, domains.places_of(unseen))
@@ -72,8 +82,8 @@ class _SoftWeigher(base.Weigher):
             place: tuple(members[domain] for domain in _domains(place))
             for place in set(domains.places)
         }
-        fullness = zip(domains.places, counts, strict=True)
-        keys = [(*totals[place], count) for place, count in fullness]
+        counted = zip(domains.places, counts, strict=True)
+        keys = [(*totals[place], count) for place, count in counted]
         ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
         return [ranks[key] for key in keys]
 
@@ -83,7 +93,7 @@ class _SoftWeigher(base.Weigher):
 
 
 class ServerGroupSoftAffinityWeigher(_SoftWeigher):
-    """Prefers hosts that have more servers of a group with the policy ``soft-affinity``."""
+    """A weigher that prefers hosts with more servers of a ``soft-affinity`` group."""
 
     policy = Policy.SOFT_AFFINITY
     multiplier_key = "soft_affinity_weight_multiplier"
@@ -93,7 +103,7 @@ class ServerGroupSoftAffinityWeigher(_SoftWeigher):
 
 
 class ServerGroupSoftAntiAffinityWeigher(_SoftWeigher):
-    """Prefers hosts that have fewer servers of a group with the policy ``soft-anti-affinity``."""
+    """A weigher that prefers hosts with fewer servers of a ``soft-anti-affinity`` group."""
 
     policy = Policy.SOFT_ANTI_AFFINITY
     multiplier_key = "soft_anti_affinity_weight_multiplier"
@@ -103,32 +113,36 @@ class ServerGroupSoftAntiAffinityWeigher(_SoftWeigher):
 
 
 def _others(group: object, request: object) -> set[str]:
-    """The group's servers without the one that is being placed."""
+    """Return the group's servers without the one that is being placed."""
     others = set(read(group, "members") or ())
     others.discard(read(request, "instance_uuid"))
     return others
 
 
 def _counts(others: set[str], instances: Sequence[Mapping[str, object] | None]) -> list[int]:
-    """How many of the others are on each host, for the price of the smaller of the two."""
+    """Return how many of the other servers each host has."""
     try:
-        there = cast(Sequence[dict[str, object]], instances)
-        if len(others) > max(map(len, there), default=0):
+        there = cast(Sequence[Mapping[str, object]], instances)
+        if len(others) * _HOSTS_PER_MEMBER > len(there):
             return list(map(len, map(others.intersection, there)))
-        # Between keys and a set, & walks the smaller side; a frozenset it would walk as a whole.
-        return list(map(len, map(operator.and_, map(dict.keys, there), itertools.repeat(others))))
-    except TypeError:  # some hosts have none, or another kind of mapping
+        # Most hosts have none of the servers, and this is known without a set for each host.
+        counts = [0] * len(there)
+        some = map(operator.not_, map(others.isdisjoint, there))
+        for index in itertools.compress(itertools.count(), some):
+            counts[index] = len(others.intersection(there[index]))
+        return counts
+    except TypeError:  # a host has no instances
         return [len(others.intersection(each or ())) for each in instances]
 
 
 def _unseen_hosts(
     hosts: Sequence[object], unseen_members: int, group: object, request: object
 ) -> set[str]:
-    """The hosts of the group that are no candidates and that have one of the others.
+    """Return the group's hosts that are not candidates but have one of its other servers.
 
-    The server that is being placed may have a host too, which the group lists: the one that it
-    leaves is among those that the request ignores, and stands first there. It is left out where
-    there are fewer others than hosts that they could be on.
+    ``unseen_members`` is the number of other servers that are on no candidate. The group's hosts
+    may include the one that the server is moved from, which the request ignores and lists first. If
+    there are more hosts than such servers, the first ignored hosts are left out.
     """
     unseen = set(read(group, "hosts") or ()).difference(read_all(hosts, "host"))
     if unseen_members <= 0:
@@ -145,11 +159,11 @@ def _members_by_domain(
         for domain in _domains(place) if count else ():
             members[domain] += count
     for place in unseen:
-        # Where the candidates' aggregates name nothing, it is not known which domain it is.
+        # A level without a name does not tell which domain it is.
         members.update(domain for domain in _domains(place) if domain[-1] is not None)
     return members
 
 
 def _domains(place: Place) -> list[Place]:
-    """The domains that the place is in, from far to near."""
+    """Return the domains of the place, from far to near."""
     return [place[:depth] for depth in range(1, len(place) + 1)]

@@ -1,0 +1,1 @@
+"""Questions about a cloud or a configuration, answered from values."""

@@ -1,0 +1,119 @@
+"""Hosts and requests for filters and weighers, with the attribute names of Nova.
+
+They are immutable: placing a server makes a new state of its host. With the old state, a decision
+can be explained later.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from steelyard.cloud.model import Cloud
+from steelyard.cloud.values import Aggregate, Flavor, Host, Server
+from steelyard.groups import ServerGroup
+from steelyard.resources import FIELDS, HOST_CLASSES, flavor_amounts, on_host
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class HostState:
+    """The state of a host for one decision: its aggregates, its servers and its capacity."""
+
+    host: str
+    aggregates: list[Aggregate]
+    instances: Mapping[str, Server]
+    traits: frozenset[str]
+    vcpus_total: int
+    ram_mb_total: int
+    disk_gb_total: int
+    vcpus_used: int = 0
+    ram_mb_used: int = 0
+    disk_gb_used: int = 0
+    vcpus_reserved: int = 0
+    ram_mb_reserved: int = 0
+    disk_gb_reserved: int = 0
+    cpu_allocation_ratio: float | None = None
+    ram_allocation_ratio: float | None = None
+    disk_allocation_ratio: float | None = None
+    out_of_service: str = ""
+    resources: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    resources_used: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    uuid: str = ""
+    """The UUID of the host's resource provider, if the cloud names one."""
+
+    @property
+    def nodename(self) -> str:
+        return self.host
+
+    @property
+    def free_ram_mb(self) -> int:
+        return self.ram_mb_total - self.ram_mb_reserved - self.ram_mb_used
+
+    def with_servers(self, *servers: Server) -> "HostState":
+        """Return this state with more servers on the host."""
+        used = collections.Counter(self.resources_used)
+        flavors = {id(server.flavor): server.flavor for server in servers}
+        for each, count in collections.Counter(id(server.flavor) for server in servers).items():
+            wanted = on_host(flavor_amounts(flavors[each]), self.resources)
+            used.update({name: amount * count for name, amount in wanted.items()})
+        amounts: dict[str, Any] = {
+            f"{field}_used": getattr(self, f"{field}_used") + used.pop(name, 0)
+            for name, field in FIELDS.items()
+        }
+        return dataclasses.replace(
+            self,
+            instances={**self.instances, **{server.uuid: server for server in servers}},
+            resources_used=used,
+            **amounts,
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """A request for servers, which are placed one at a time.
+
+    ``instance_uuid`` is the UUID of the server that is being placed.
+    """
+
+    flavor: Flavor
+    instance_group: ServerGroup | None = None
+    instance_uuid: str = ""
+    ignore_hosts: frozenset[str] = frozenset()
+    """Hosts that are not candidates, such as the one that a server is moved from."""
+
+
+def host_states(cloud: Cloud) -> list[HostState]:
+    """Return the state of every host, in the order of the cloud's hosts."""
+    aggregates: dict[str, list[Aggregate]] = {name: [] for name in cloud.hosts}
+    for aggregate in cloud.aggregates.values():
+        for name in dict.fromkeys(aggregate.hosts):
+            aggregates[name].append(aggregate)
+    servers: dict[str, list[Server]] = {}
+    for server in cloud.servers.values():
+        servers.setdefault(server.host, []).append(server)
+    states = []
+    for host in cloud.hosts.values():
+        state = _without_servers(host, aggregates[host.name])
+        placed = servers.get(host.name)
+        states.append(state.with_servers(*placed) if placed else state)
+    return states
+
+
+def _without_servers(host: Host, aggregates: list[Aggregate]) -> HostState:
+    amounts: dict[str, Any] = {}
+    for field, _, ratio in HOST_CLASSES.values():
+        amounts[f"{field}_total"] = getattr(host, field)
+        amounts[f"{field}_used"] = host.used.get(field, 0)
+        amounts[f"{field}_reserved"] = host.reserved.get(field, 0)
+        amounts[ratio] = host.allocation_ratios.get(field)
+    return HostState(
+        host.name,
+        aggregates,
+        {},
+        host.traits,
+        out_of_service=host.out_of_service,
+        resources=host.resources,
+        resources_used={name: host.used.get(name, 0) for name in host.resources},
+        uuid=host.uuid,
+        **amounts,
+    )

@@ -1,1 +1,0 @@
-"""What an operator asks of a whole cloud: what is wrong, what would change, how much fits."""

@@ -1,0 +1,372 @@
+"""Conversion of the data read from a live cloud into a cloud, with remarks on what differs."""
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from steelyard import errors
+from steelyard.cloud import Aggregate, Cloud, Flavor, Host, Server
+from steelyard.groups import Policy, ServerGroup, parse_rules
+from steelyard.live.answers import (
+    Hypervisor,
+    Observed,
+    Provider,
+    SeenAggregate,
+    SeenFlavor,
+    SeenGroup,
+    SeenInventory,
+    SeenServer,
+)
+from steelyard.resources import FIELDS, flavor_amounts, on_host
+from steelyard.text.wording import counted
+
+_NamedT = TypeVar("_NamedT", Host, Aggregate, Flavor, ServerGroup)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Imported:
+    cloud: Cloud
+    remarks: Sequence[str]
+    """One message for each thing that the cloud file omits or states differently, with reason."""
+
+
+def imported(seen: Observed) -> Imported:
+    """Return the cloud and the remarks.
+
+    Everything is sorted by name, so that two files can be compared.
+    """
+    remarks = list(seen.unseen)
+    places = _Places(seen.hypervisors)
+    flavors = _Flavors(seen.flavors)
+    groups, group_of = _groups(seen.groups, remarks)
+    servers = _servers(seen.servers, places, flavors, group_of, remarks)
+    hosts = _hosts(seen, places, servers, remarks)
+    cloud = Cloud(
+        hosts,
+        _aggregates(seen.aggregates, places, remarks),
+        flavors.by_name(remarks),
+        groups,
+    )
+    return Imported(cloud.with_servers(servers), remarks)
+
+
+class _Places:
+    """The hosts of the cloud file, found by compute service and node."""
+
+    def __init__(self, hypervisors: Sequence[Hypervisor]) -> None:
+        services = collections.Counter(each.host for each in hypervisors)
+        self.names = _own_names(
+            (each.uuid, each.host if services[each.host] == 1 else each.node)
+            for each in hypervisors
+        )
+        self._of_service: dict[str, list[str]] = {}
+        self._of_node: dict[tuple[str, str], str] = {}
+        for each in hypervisors:
+            name = self.names[each.uuid]
+            self._of_service.setdefault(each.host, []).append(name)
+            self._of_node[each.host, each.node] = name
+
+    def of_service(self, host: str) -> list[str]:
+        """Return the names of the service's hosts, one per node."""
+        return sorted(self._of_service.get(host, []))
+
+    def of_server(self, server: SeenServer) -> str | None:
+        """Return the name of the server's host, or None if it is on no known host."""
+        if server.host is None:
+            return None
+        names = self._of_service.get(server.host, [])
+        return names[0] if len(names) == 1 else self._of_node.get((server.host, server.node))
+
+
+class _Flavors:
+    """The flavors of the cloud file: those in Nova, and those that only servers still have."""
+
+    def __init__(self, flavors: Sequence[SeenFlavor]) -> None:
+        self._current = {flavor.name: flavor for flavor in flavors}
+        names = _own_names((flavor.uuid, flavor.name) for flavor in flavors)
+        self._described = {
+            flavor.name: _flavor(names[flavor.uuid], flavor, {}) for flavor in flavors
+        }
+        self._taken = set(names.values())
+        self._from_servers: dict[object, Flavor] = {}
+        self._differing_servers = 0
+
+    def of(self, server: SeenServer) -> Flavor:
+        """Return the flavor of a server.
+
+        That is the flavor in Nova with the same name, or an additional one if the server's embedded
+        flavor differs from it.
+        """
+        embedded = server.flavor
+        current = self._current.get(embedded.name)
+        if current is not None and _same(current, embedded):
+            return self._described[embedded.name]
+        self._differing_servers += 1
+        specs = embedded.extra_specs
+        if specs is None:
+            specs = {} if current is None or current.extra_specs is None else current.extra_specs
+        amounts = (embedded.vcpus, embedded.ram_mb, embedded.disk_gb)
+        key = (embedded.name, *amounts, frozenset(specs.items()), server.from_volume)
+        if key not in self._from_servers:
+            name = self._name(embedded.name, from_volume=server.from_volume)
+            self._from_servers[key] = _flavor(name, embedded, specs)
+        return self._from_servers[key]
+
+    def _name(self, name: str, *, from_volume: bool) -> str:
+        wanted = name if name and name.isprintable() else "a flavor"
+        wanted += ", from volume" if from_volume else ", as servers have it"
+        chosen, number = wanted, 1
+        while chosen in self._taken:
+            number += 1
+            chosen = f"{wanted} ({number})"
+        self._taken.add(chosen)
+        return chosen
+
+    def by_name(self, remarks: list[str]) -> dict[str, Flavor]:
+        if self._from_servers:
+            remarks.append(
+                f"added to the file: {counted(len(self._from_servers), 'flavor')}, such as "
+                f"{next(iter(self._from_servers.values())).name!r}, for "
+                f"{counted(self._differing_servers, 'server')} whose flavor has changed, or whose "
+                f"root disk is on a volume"
+            )
+        return _sorted([*self._described.values(), *self._from_servers.values()])
+
+
+def _same(current: SeenFlavor, embedded: SeenFlavor) -> bool:
+    """Return whether a server's embedded flavor equals the current one, as far as shown."""
+    amounts = [(each.vcpus, each.ram_mb, each.disk_gb) for each in (current, embedded)]
+    hidden = current.extra_specs is None or embedded.extra_specs is None
+    return amounts[0] == amounts[1] and (hidden or current.extra_specs == embedded.extra_specs)
+
+
+def _flavor(name: str, seen: SeenFlavor, extra_specs: Mapping[str, str]) -> Flavor:
+    return Flavor(
+        name, seen.vcpus, seen.ram_mb, seen.disk_gb, dict(seen.extra_specs or extra_specs)
+    )
+
+
+def _groups(
+    seen: Sequence[SeenGroup], remarks: list[str]
+) -> tuple[dict[str, ServerGroup], dict[str, str]]:
+    """Return the groups by name, and the name of the group of each server by the server's UUID."""
+    names = _own_names((group.uuid, group.name) for group in seen)
+    groups, names_by_server = [], {}
+    for group in seen:
+        name = names[group.uuid]
+        try:
+            policy = Policy.parse(group.policy)
+            rules = parse_rules(policy, group.rules)
+        except errors.InvalidServerGroup as error:
+            remarks.append(f"not in the file: server group {group.name!r}: {error}")
+            continue
+        groups.append(ServerGroup(name, policy, rules, uuid=group.uuid))
+        names_by_server.update(dict.fromkeys(group.members, name))
+    return _sorted(groups), names_by_server
+
+
+def _servers(
+    seen: Sequence[SeenServer],
+    places: _Places,
+    flavors: _Flavors,
+    group_of: Mapping[str, str],
+    remarks: list[str],
+) -> list[Server]:
+    # A paged listing may repeat a server if others are created or deleted meanwhile.
+    placed = {server.uuid: server for server in seen if places.of_server(server) is not None}
+    names = _own_names((server.uuid, server.name) for server in placed.values())
+    _remark_on_left_out(seen, places, remarks)
+    return sorted(
+        (
+            Server(
+                server.uuid,
+                names[server.uuid],
+                flavors.of(server),
+                places.of_server(server) or "",
+                group_of.get(server.uuid),
+            )
+            for server in placed.values()
+        ),
+        key=lambda server: server.name,
+    )
+
+
+def _remark_on_left_out(seen: Sequence[SeenServer], places: _Places, remarks: list[str]) -> None:
+    kinds = {
+        "on no host, being built, shelved or in error": [each.host is None for each in seen],
+        "whose host Nova does not show without the policy rule "
+        "os_compute_api:os-extended-server-attributes": [each.host == "" for each in seen],
+        "on hosts that Nova does not list": [
+            bool(each.host) and places.of_server(each) is None for each in seen
+        ],
+    }
+    remarks.extend(
+        f"not in the file: {counted(sum(those), 'server')} {which}"
+        for which, those in kinds.items()
+        if any(those)
+    )
+
+
+def _aggregates(
+    seen: Sequence[SeenAggregate], places: _Places, remarks: list[str]
+) -> dict[str, Aggregate]:
+    names = _own_names((aggregate.uuid, aggregate.name) for aggregate in seen)
+    unknown = {host for each in seen for host in each.hosts if not places.of_service(host)}
+    if unknown:
+        remarks.append(
+            f"not in the file: {counted(len(unknown), 'host')} of aggregates, such as "
+            f"{min(unknown)!r}, that Nova does not list as hypervisors"
+        )
+    return _sorted(
+        Aggregate(
+            names[each.uuid],
+            dict(each.metadata),
+            tuple(name for host in each.hosts for name in places.of_service(host)),
+        )
+        for each in seen
+    )
+
+
+def _hosts(
+    seen: Observed, places: _Places, servers: Sequence[Server], remarks: list[str]
+) -> dict[str, Host]:
+    by_servers: dict[str, collections.Counter[str]] = {}
+    for server in servers:
+        used = by_servers.setdefault(server.host, collections.Counter())
+        used.update(flavor_amounts(server.flavor))
+    providers = seen.providers or {}
+    hosts, overrun = [], collections.Counter[str]()
+    for each in seen.hypervisors:
+        name = places.names[each.uuid]
+        provider = providers.get(each.uuid)
+        supply = _Supply.of(each, provider)
+        left = supply.without(on_host(by_servers.get(name, {}), supply.resources))
+        overrun.update(kind for kind, used in left.used.items() if used < 0)
+        hosts.append(_host(name, each, left, provider))
+    _remark_on_providers(seen, remarks)
+    remarks.extend(
+        f"less {kind} used than the flavors of the servers need: {counted(count, 'host')}; the "
+        f"file has less free {kind} there than the live cloud"
+        for kind, count in sorted(overrun.items())
+    )
+    return _sorted(hosts)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Supply:
+    """The amounts of each resource on a host, by their names in the cloud file."""
+
+    totals: Mapping[str, int]
+    reserved: Mapping[str, int]
+    ratios: Mapping[str, float]
+    resources: Mapping[str, int]
+    """Usable amounts of other resource classes."""
+    used: Mapping[str, int]
+
+    @classmethod
+    def of(cls, hypervisor: Hypervisor, provider: Provider | None) -> "_Supply":
+        """Return the amounts in Placement, or those in Nova if Placement does not show them."""
+        totals, reserved, ratios = hypervisor.totals, dict.fromkeys(FIELDS.values(), 0), {}
+        resources: dict[str, int] = {}
+        if provider is not None and provider.inventories is not None:
+            found = {
+                kind: provider.inventories.get(name, SeenInventory(0))
+                for name, kind in FIELDS.items()
+            }
+            totals = {kind: each.total for kind, each in found.items()}
+            reserved = {kind: each.reserved for kind, each in found.items()}
+            ratios = {kind: each.allocation_ratio for kind, each in found.items() if each.total}
+            resources = {
+                name: each.limit
+                for name, each in provider.inventories.items()
+                if name not in FIELDS
+            }
+        if provider is not None and provider.usages is not None:
+            names = {**FIELDS, **{name: name for name in resources}}
+            used = {kind: provider.usages.get(name, 0) for name, kind in names.items()}
+        else:
+            used = {kind: max(hypervisor.used[kind] - reserved[kind], 0) for kind in reserved}
+        return cls(totals, reserved, ratios, resources, used)
+
+    def without(self, by_servers: Mapping[str, int]) -> "_Supply":
+        """Return the supply without the amounts, by resource class, that these servers use."""
+        by_kind = {FIELDS.get(name, name): amount for name, amount in by_servers.items()}
+        used = {kind: amount - by_kind.get(kind, 0) for kind, amount in self.used.items()}
+        return dataclasses.replace(self, used=used)
+
+
+def _host(name: str, seen: Hypervisor, supply: _Supply, provider: Provider | None) -> Host:
+    return Host(
+        name,
+        **supply.totals,
+        traits=(None if provider is None else provider.traits) or frozenset(),
+        uuid=seen.uuid,
+        reserved={kind: amount for kind, amount in supply.reserved.items() if amount},
+        used={kind: amount for kind, amount in supply.used.items() if amount > 0},
+        allocation_ratios=dict(supply.ratios),
+        resources=dict(supply.resources),
+        out_of_service=seen.out_of_service,
+    )
+
+
+def _remark_on_providers(seen: Observed, remarks: list[str]) -> None:
+    """Add remarks on differences between Placement and the cloud file."""
+    if seen.providers is None:
+        return
+    missing = sum(each.uuid not in seen.providers for each in seen.hypervisors)
+    if missing:
+        remarks.append(
+            f"no resource provider in Placement: {counted(missing, 'host')}; the file has the "
+            f"amounts that Nova reports, and no traits"
+        )
+    shown = [each.inventories for each in seen.providers.values() if each.inventories is not None]
+    _remark_on_inventories(shown, remarks)
+    nested = sum(each.nested for each in seen.providers.values())
+    if nested:
+        remarks.append(
+            f"not in the file: the nested resource providers of {counted(nested, 'host')}, with "
+            f"their inventories and traits"
+        )
+
+
+def _remark_on_inventories(
+    shown: Sequence[Mapping[str, SeenInventory]], remarks: list[str]
+) -> None:
+    without = collections.Counter(
+        name for name in FIELDS for inventories in shown if name not in inventories
+    )
+    limited = collections.Counter(
+        name for inventories in shown for name, each in inventories.items() if each.limited
+    )
+    for counts, form in (
+        (without, "no {} in Placement: {}; in the file, flavors that need it do not fit there"),
+        (limited, "not in the file: min_unit, max_unit and step_size, which limit {} on {}"),
+    ):
+        remarks.extend(
+            form.format(name, counted(count, "host")) for name, count in sorted(counts.items())
+        )
+
+
+def _own_names(wanted: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return a unique, printable name for each UUID.
+
+    That is the wanted name if it is printable and no other UUID wants it, and otherwise the name
+    with the UUID appended, or the UUID alone.
+    """
+    by_uuid = dict(wanted)
+    counts = collections.Counter(by_uuid.values())
+    plain = {name for name, count in counts.items() if count == 1 and name and name.isprintable()}
+    names = {}
+    for uuid, name in by_uuid.items():
+        own = name
+        if name not in plain:
+            own = f"{name} ({uuid})" if name and name.isprintable() else uuid
+            while own in plain:
+                own += f" ({uuid})"
+        names[uuid] = own
+    return names
+
+
+def _sorted(named: Iterable[_NamedT]) -> dict[str, _NamedT]:
+    return {each.name: each for each in sorted(named, key=lambda each: each.name)}

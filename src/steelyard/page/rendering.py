@@ -1,0 +1,99 @@
+"""The page as one HTML file that loads nothing else.
+
+Names and metadata are escaped, so they appear as text only. Unprintable characters are shown as in
+Python (``\\x00``, ``\\u202e``). The content security policy allows only the page's own style and
+script.
+"""
+
+import base64
+import functools
+import hashlib
+import importlib.resources
+import re
+from typing import Any
+
+import jinja2
+
+import steelyard
+from steelyard.page.view import BAR_WIDTH, Form, View
+from steelyard.resources import described
+from steelyard.text import escapes
+from steelyard.text.wording import plain
+
+_HERE = importlib.resources.files("steelyard.page")
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def render(view: View, form: Form | None = None) -> str:
+    """Return the HTML of the page for a decision. With a form, it is the live page."""
+    template = _environment().get_template("decision.html")
+    return template.render(view=view, form=form, policy=policy(live=form is not None))
+
+
+def render_problem(title: str, message: str, form: Form | None = None) -> str:
+    """Return the HTML of a page that explains why there is no decision."""
+    template = _environment().get_template("problem.html")
+    return template.render(title=title, message=message, form=form, policy=policy(live=True))
+
+
+def policy(*, live: bool) -> str:
+    """Return the content security policy of a page.
+
+    A live page may connect to its own server, other pages to none.
+    """
+    where = "'self'" if live else "'none'"
+    directives = {
+        "default-src": "'none'",
+        "style-src": _hash(_asset("page.css")),
+        "script-src": _hash(_asset("page.js")),
+        "img-src": "data:",
+        "connect-src": where,
+        "form-action": where,
+        "base-uri": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in directives.items())
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("steelyard.page"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["count"] = "{:,}".format
+    environment.filters["words"] = _BETWEEN_WORDS.split
+    environment.filters["short"] = functools.partial(plain, digits=4)
+    environment.filters["raw"] = functools.partial(plain, digits=6)
+    environment.filters["place"] = lambda number: f"{number:.2f}".rstrip("0").rstrip(".")
+    environment.globals.update(
+        style=_asset("page.css"),
+        script=_asset("page.js"),
+        version=steelyard.__version__,
+        bar_width=BAR_WIDTH,
+        described=described,
+    )
+    return environment
+
+
+def printable(value: Any) -> Any:
+    """Return text with unprintable characters escaped, and any other value unchanged."""
+    # Markup is a subclass of str and comes from the templates.
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return escapes.printable(value)
+
+
+@functools.cache
+def _asset(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

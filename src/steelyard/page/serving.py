@@ -1,0 +1,198 @@
+"""The live page as a WSGI application.
+
+It is read-only and has no access control: every client sees the whole cloud. It accepts only the
+host names that it is served under, so that pages of other sites cannot query it through the
+reader's browser.
+"""
+
+import ipaddress
+import traceback
+import urllib.parse
+from collections.abc import Callable
+from wsgiref.types import WSGIApplication
+
+import falcon
+from oslo_log import log as logging
+
+from steelyard import errors
+from steelyard.cloud import Cloud
+from steelyard.page.building import view_of
+from steelyard.page.rendering import policy, render, render_problem
+from steelyard.page.view import Form
+from steelyard.scheduler import FilterScheduler, NoValidHost
+
+LOG = logging.getLogger(__name__)
+
+_METHODS = ["GET", "HEAD"]
+_ONLY_PAGE = "the only page is at /"
+_HEADERS = {
+    "Content-Security-Policy": f"{policy(live=True)}; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+_Name = str | ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def make_application(
+    scheduler: Callable[[], FilterScheduler],
+    allowed_hosts: "AllowedHosts",
+    source: str = "",
+) -> WSGIApplication:
+    """Return the WSGI application.
+
+    ``scheduler`` is called for each request. It returns the current scheduler, or raises
+    InvalidCloud, which the page reports.
+    """
+    app = falcon.App(middleware=[_Gate(allowed_hosts)])
+    app.add_route("/", _Page(scheduler, source))
+    app.set_error_serializer(_serialize_error)
+    app.add_error_handler(Exception, _log_unexpected)
+    return app
+
+
+class AllowedHosts:
+    """The names and addresses that are accepted in the header ``Host``, with any port.
+
+    An application that listens on all addresses accepts any address. That is safe: DNS rebinding,
+    where a browser sends requests of another site here, needs a name.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self._names = frozenset(map(_parsed, names))
+        self._any_address = any(
+            not isinstance(name, str) and name.is_unspecified for name in self._names
+        )
+        self._this_machine = self._any_address or any(map(_is_this_machine, self._names))
+
+    def __contains__(self, host: str) -> bool:
+        try:
+            name = _parsed(urllib.parse.urlsplit(f"//{host}").hostname or "")
+        except ValueError:
+            return False
+        if _is_this_machine(name):
+            return self._this_machine
+        return name in self._names or (self._any_address and not isinstance(name, str))
+
+    def __str__(self) -> str:
+        return ", ".join(sorted(map(str, self._names)))
+
+
+def _parsed(name: str) -> _Name:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return name.lower()
+
+
+def _is_this_machine(name: _Name) -> bool:
+    return name == "localhost" if isinstance(name, str) else name.is_loopback
+
+
+class _Gate:
+    """Middleware that rejects wrong hosts and methods, and sets the security headers."""
+
+    def __init__(self, allowed_hosts: AllowedHosts) -> None:
+        self._allowed_hosts = allowed_hosts
+
+    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+        host = req.get_header("Host") or ""
+        if host not in self._allowed_hosts:
+            raise falcon.HTTPError(
+                falcon.HTTP_421,
+                title="Unknown host name",
+                description=f"the request is for host {host!a}, but this server accepts "
+                f"{self._allowed_hosts}; to serve another name, start it with --host NAME",
+            )
+        if req.method not in _METHODS:
+            raise falcon.HTTPMethodNotAllowed(
+                _METHODS,
+                title="Method not allowed",
+                description="the page supports GET and HEAD only",
+            )
+
+    def process_response(
+        self, req: falcon.Request, resp: falcon.Response, *_outcome: object
+    ) -> None:
+        resp.set_headers(_HEADERS)
+
+
+class _Page:
+    """The page for the flavor and server group in the query."""
+
+    def __init__(self, scheduler: Callable[[], FilterScheduler], source: str) -> None:
+        self._scheduler = scheduler
+        self._source = source
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        try:
+            scheduler = self._scheduler()
+        except errors.InvalidCloud as error:
+            _problem(resp, 503, "Cannot read the cloud", str(error))
+            return
+        form = _form(scheduler.cloud, req)
+        if form.flavor is None:
+            message = f"add one under 'flavors' in {self._source}"
+            _problem(resp, 200, "The cloud has no flavors", message, form)
+            return
+        try:
+            _show(resp, self._decided(scheduler, form.flavor, form))
+        except errors.PolicyNotSupported as error:  # a valid result, hence status 200
+            _problem(resp, 200, "The policy of the server group is not supported", str(error), form)
+        except errors.NotFound as error:
+            _problem(resp, 404, "Not found in this cloud", str(error), form)
+        except errors.PluginError as error:
+            _problem(resp, 500, "A plugin failed", str(error), form)
+
+    on_head = on_get
+
+    def _decided(self, scheduler: FilterScheduler, flavor: str, form: Form) -> str:
+        request = scheduler.request(flavor, form.group)
+        try:
+            (decision,) = scheduler.select(request).decisions
+        except NoValidHost as error:
+            decision = error.decision
+        return render(view_of(decision, scheduler, self._source), form)
+
+
+def _form(cloud: Cloud, req: falcon.Request) -> Form:
+    """Return the choices and the selection, by default the first flavor and no group."""
+    flavor = req.get_param("flavor") or next(iter(cloud.flavors), None)
+    group = req.get_param("group") or None
+    return Form(tuple(cloud.flavors), tuple(cloud.server_groups), flavor, group)
+
+
+def _show(resp: falcon.Response, page: str, status: int = 200) -> None:
+    resp.status = falcon.code_to_http_status(status)
+    resp.content_type = falcon.MEDIA_HTML
+    resp.data = page.encode()
+
+
+def _problem(
+    resp: falcon.Response, status: int, title: str, message: str, form: Form | None = None
+) -> None:
+    _show(resp, render_problem(title, message, form), status)
+
+
+def _serialize_error(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError) -> None:
+    _problem(resp, error.status_code, error.title or "", error.description or _ONLY_PAGE)
+
+
+def _log_unexpected(
+    req: falcon.Request, resp: falcon.Response, error: Exception, params: object
+) -> None:
+    """Log an unexpected exception, and respond without its details."""
+    # The message may contain control characters, so it is logged in ASCII with escapes.
+    where = "".join(traceback.format_tb(error.__traceback__))
+    LOG.error(
+        "Internal error in %s %a: %s: %a\n%s",
+        req.method,
+        req.path,
+        type(error).__name__,
+        str(error),
+        where,
+    )
+    _problem(resp, 500, "Internal error", "see the log of the server")

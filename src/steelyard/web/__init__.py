@@ -1,0 +1,1 @@
+"""The common parts of HTTP services: callers, bodies of errors, listening and the server."""

@@ -1,0 +1,74 @@
+"""The web server of the serving commands."""
+
+import resource
+import socket
+from wsgiref.types import WSGIApplication
+
+from oslo_log import log as logging
+from waitress.channel import HTTPChannel
+from waitress.server import BaseWSGIServer, create_server
+
+# The most connections. waitress reads a whole request before it gives it to a thread, so slow
+# clients occupy connections but no threads; its default of 100 is too low for that.
+_CONNECTIONS = 800
+# Open files for everything else: databases, the backend, logs, libraries. While accept() fails
+# because no file descriptor is free, waitress retries at once and logs a traceback each time.
+_OTHER_FILES = 64
+# Seconds until an idle connection, or one with an incomplete request, is closed; and seconds
+# between checks for such connections.
+_PATIENCE = 30
+_CHECK_EVERY = 5
+
+
+def serve(application: WSGIApplication, listener: socket.socket, most_sent: int) -> None:
+    """Serve the application until interrupted.
+
+    ``most_sent`` is the greatest size of a request's body in bytes.
+    """
+    # waitress would warn of every request that waits for a thread.
+    logging.getLogger("waitress.queue").logger.setLevel("ERROR")
+    server = create_server(
+        application,
+        sockets=[listener],
+        ident=None,
+        max_request_body_size=most_sent,
+        connection_limit=_connections(),
+        channel_timeout=_PATIENCE,
+        cleanup_interval=_CHECK_EVERY,
+        asyncore_use_poll=True,  # select() fails at file descriptors above 1023
+    )
+    assert isinstance(server, BaseWSGIServer)  # noqa: S101  (for one socket)
+    server.channel_class = _Channel
+    server.run()
+    server.close()
+
+
+class _Channel(HTTPChannel):
+    """A connection that counts as idle from the beginning of a request until it is complete.
+
+    waitress counts from the last byte, so a client that sends a byte now and then could occupy the
+    connection for ever.
+    """
+
+    _since: float | None = None
+
+    def received(self, data: bytes) -> bool:
+        # waitress has just set last_activity to the present time.
+        self._since = self.last_activity = self._since or self.last_activity
+        return bool(super().received(data))
+
+    def service(self) -> None:
+        self._since = None
+        super().service()
+
+
+def _connections() -> int:
+    """Return how many connections to accept, after raising the limit of open files if possible."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _CONNECTIONS + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY:
+        return _CONNECTIONS
+    return min(_CONNECTIONS, soft - min(_OTHER_FILES, soft // 2))
