@@ -1,6 +1,19 @@
-"""Queries for resource providers by traits, as values: built, parsed, printed and answered."""
+"""Trait queries and requests to Placement, as immutable values."""
 
+from steelyard.traits.candidates import Candidate
+from steelyard.traits.providers import Inventory, ResourceProvider
 from steelyard.traits.query import TraitQuery
-from steelyard.traits.requests import CandidatesRequest, ProvidersRequest, RequestGroup
+from steelyard.traits.request_group import RequestGroup
+from steelyard.traits.requests import CandidatesRequest, ProvidersRequest
+from steelyard.traits.trees import ProviderTrees
 
-__all__ = ["CandidatesRequest", "ProvidersRequest", "RequestGroup", "TraitQuery"]
+__all__ = [
+    "Candidate",
+    "CandidatesRequest",
+    "Inventory",
+    "ProviderTrees",
+    "ProvidersRequest",
+    "RequestGroup",
+    "ResourceProvider",
+    "TraitQuery",
+]

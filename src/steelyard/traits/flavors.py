@@ -1,22 +1,28 @@
-"""What a flavor and an image ask of Placement, read as Nova reads them."""
+"""Resources and traits that flavors and images request from Placement, as Nova reads them."""
 
-import collections
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from steelyard import errors
 from steelyard.attributes import read
-from steelyard.traits.query import TraitQuery
-from steelyard.traits.requests import CandidatesRequest, RequestGroup, check_class, whole_number
+from steelyard.resources import (
+    RequestKey,
+    extra_specs_of,
+    field,
+    flavor_sizes,
+    stated_amounts,
+)
+from steelyard.traits import arguments
+from steelyard.traits.query import TraitQuery, check_name
+from steelyard.traits.request_group import RequestGroup
 
 GROUP_POLICY = "group_policy"
 
-_KEY = re.compile(r"(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)", re.DOTALL)
+_KEYS_TO_VALUES = "keys to values, such as {'trait:HW_GPU': 'required'}"
 
 
 class _Spec(NamedTuple):
-    """An extra spec, or a property of an image, that asks something of Placement."""
+    """An extra spec, or a property of an image, that requests something from Placement."""
 
     key: str
     kind: str
@@ -25,147 +31,106 @@ class _Spec(NamedTuple):
     value: str
 
 
-def candidates_request(flavor: object, image: object = None) -> CandidatesRequest:
-    """The request for what a server of the flavor, made from the image, needs."""
-    extra_specs = _mapping(_field(flavor, "extra_specs"))
-    specs = list(_specs(extra_specs))
+def groups_and_policy(
+    flavor: object, image: object = None
+) -> tuple[dict[str, RequestGroup], str | None]:
+    """Return the groups of a request for the flavor and the image, and its group policy.
+
+    Raises InvalidQuery if the flavor or the image is malformed, or if they contradict each other.
+    """
+    if flavor is None or isinstance(flavor, str | bytes):
+        raise arguments.unexpected("flavor", flavor, "a flavor")
+    if not (image is None or isinstance(image, Mapping) or _has(image, "properties")):
+        raise arguments.unexpected("image", image, "an image")
+    extra_specs = field(flavor, "extra_specs")
+    if extra_specs is None:
+        extra_specs = {}
+    arguments.mapping("flavor.extra_specs", extra_specs, _KEYS_TO_VALUES)
+    specs = _by_suffix(extra_specs)
+    amounts = {"": {}, **stated_amounts(extra_specs)}
+    amounts[""].update(flavor_sizes(flavor, set().union(*amounts.values())))
     groups = {}
-    amounts = _amounts(specs)
-    amounts.setdefault("", {}).update(_of_the_flavor(flavor, set().union(*amounts.values())))
-    for suffix in dict.fromkeys(["", *(spec.suffix for spec in specs)]):
-        traits = _traits(spec for spec in specs if spec.suffix == suffix)
+    for suffix, each in specs.items():
+        traits = _traits(each)
         if not suffix:
             traits = _agreed(traits, image_traits(image))
-        # Zero says that nothing of the kind is wanted, whatever the flavor itself says.
+        # An amount of 0 requests none of the resource, not even the flavor's own amount.
         wanted = {name: amount for name, amount in amounts.get(suffix, {}).items() if amount}
         if suffix and traits and not wanted:
-            keys = ", ".join(repr(spec.key) for spec in specs if spec.suffix == suffix)
+            keys = ", ".join(repr(spec.key) for spec in each)
             raise errors.InvalidQuery(
-                f"{keys}: there is no 'resources{suffix}:…', and each group asks for resources"
+                f"{keys}: missing 'resources{suffix}:…'; each group must request a resource"
             )
         if wanted or traits:
             groups[suffix] = RequestGroup(wanted, traits)
     policy = extra_specs.get(GROUP_POLICY)
-    try:
-        return CandidatesRequest(groups, None if policy is None else str(policy))
-    except errors.InvalidQuery as error:
-        raise type(error)(f"the flavor's extra specs: {error}") from None
-
-
-def flavor_amounts(flavor: object) -> dict[str, int]:
-    """How much of each resource class a server of the flavor uses of its host, all groups added up.
-
-    Extra specs that are malformed count for nothing: nobody else can read them either. With the
-    policy ``dedicated``, virtual CPUs are such as nobody shares.
-    """
-    extra_specs = _mapping(_field(flavor, "extra_specs"))
-    try:
-        stated = _amounts(_specs(extra_specs))
-    except errors.InvalidQuery:
-        stated = {}
-    used = collections.Counter(dict(_of_the_flavor(flavor, set().union(*stated.values()))))
-    for amounts in stated.values():
-        used.update(amounts)
-    if extra_specs.get("hw:cpu_policy") == "dedicated":
-        used["PCPU"] += used.pop("VCPU", 0)
-    return {name: amount for name, amount in used.items() if amount}
+    return groups, None if policy is None else str(policy)
 
 
 def flavor_traits(flavor: object) -> TraitQuery:
-    """What the flavor's ``trait:`` extra specs ask for, those without a suffix."""
-    specs = _specs(_mapping(_field(flavor, "extra_specs")))
+    """Return the query in the flavor's ``trait:`` extra specs without a suffix."""
+    specs = _specs(extra_specs_of(flavor))
     return _traits(spec for spec in specs if not spec.suffix)
 
 
 def image_traits(image: object) -> TraitQuery:
-    """What the image's ``trait:`` properties ask for; an image can require, not forbid."""
-    properties = _field(image, "properties")
-    if not isinstance(properties, Mapping):  # Nova's, which has read them already
+    """Return the query in the image's ``trait:`` properties.
+
+    An image can only require traits: anything else raises InvalidTrait.
+    """
+    properties = field(image, "properties")
+    if properties is None:
+        return TraitQuery()
+    if not isinstance(properties, Mapping) and _has(properties, "traits_required"):
+        # Nova's own object, which has the traits parsed.
         return TraitQuery(required=read(properties, "traits_required") or frozenset())
+    arguments.mapping("image.properties", properties, _KEYS_TO_VALUES)
     specs = [spec for spec in _specs(properties) if spec.kind == "trait"]
     for spec in specs:
         if spec.suffix or spec.value != "required":
             raise errors.InvalidTrait(
-                f"image property {spec.key!r} = {spec.value!r}: an image can only say "
-                f"'trait:{spec.name}' = 'required'"
+                f"invalid image property {spec.key!r} = {spec.value!r}: expected "
+                f"'trait:{spec.name}' = 'required'",
+                spec.value,
             )
     return _traits(specs)
+
+
+def _has(thing: object, name: str) -> bool:
+    """Return whether the thing is an object of Nova's, or has an attribute of this name."""
+    return hasattr(thing, "obj_attr_is_set") or hasattr(thing, name)
 
 
 def _agreed(flavor: TraitQuery, image: TraitQuery) -> TraitQuery:
     try:
         return flavor & image
     except errors.InvalidTrait as error:
-        raise errors.InvalidTrait(f"the flavor and the image disagree: {error}") from None
+        raise error.named("the flavor and the image disagree") from None
 
 
 def _specs(mapping: Mapping[Any, Any]) -> Iterator[_Spec]:
     for key, value in mapping.items():
-        match = _KEY.fullmatch(str(key))
-        if match:
-            kind, suffix, name = match.groups()
-            yield _Spec(str(key), kind, suffix or "", name, str(value))
+        found = RequestKey.parse(key)
+        if found:
+            yield _Spec(str(key), *found, str(value))
+
+
+def _by_suffix(extra_specs: Mapping[Any, Any]) -> dict[str, list[_Spec]]:
+    """Return the extra specs for Placement by suffix, those without a suffix first."""
+    found: dict[str, list[_Spec]] = {"": []}
+    for spec in _specs(extra_specs):
+        found.setdefault(spec.suffix, []).append(spec)
+    return found
 
 
 def _traits(specs: Iterable[_Spec]) -> TraitQuery:
-    query = TraitQuery()
+    """Return the trait query of extra specs that have the same suffix."""
+    named: dict[str, list[str]] = {"required": [], "forbidden": []}
     for spec in specs:
         if spec.kind == "trait":
-            try:
-                query &= _trait(spec)
-            except errors.InvalidTrait as error:
-                raise errors.InvalidTrait(f"{spec.key!r} = {spec.value!r}: {error}") from None
-    return query
-
-
-def _trait(spec: _Spec) -> TraitQuery:
-    if spec.value == "required":
-        return TraitQuery(required=frozenset([spec.name]))
-    if spec.value == "forbidden":
-        return TraitQuery(forbidden=frozenset([spec.name]))
-    raise errors.InvalidTrait("a trait is 'required' or 'forbidden', and nothing else")
-
-
-def _amounts(specs: Iterable[_Spec]) -> dict[str, dict[str, int]]:
-    """How much of each resource class the extra specs ask for, by suffix."""
-    amounts: dict[str, dict[str, int]] = {}
-    for spec in specs:
-        if spec.kind == "resources":
-            check_class(spec.name)
-            amount = whole_number(spec.value)
-            if amount is None or amount < 0:
-                raise errors.InvalidQuery(
-                    f"{spec.key!r} = {spec.value!r}: an amount is a whole number from 0 on"
-                )
-            amounts.setdefault(spec.suffix, {})[spec.name] = amount
-    return amounts
-
-
-def _of_the_flavor(flavor: object, stated: set[str]) -> Iterator[tuple[str, int]]:
-    """What the flavor itself has of the classes that its extra specs do not speak of."""
-    if not {"VCPU", "PCPU"} & stated:
-        yield "VCPU", _size(flavor, "vcpus")
-    if "MEMORY_MB" not in stated:
-        yield "MEMORY_MB", _size(flavor, "memory_mb")
-    if "DISK_GB" not in stated:
-        swap_gb = -(-_size(flavor, "swap") // 1024)  # of a part, the whole
-        yield "DISK_GB", _size(flavor, "root_gb") + _size(flavor, "ephemeral_gb") + swap_gb
-
-
-def _size(flavor: object, name: str) -> int:
-    value = _field(flavor, name)
-    size = whole_number(str(value or 0))  # Nova's API gives an empty text for no swap
-    if size is None or size < 0:
-        raise errors.InvalidQuery(
-            f"the flavor's {name} is {value!r:.80}; it must be a whole number from 0 on"
-        )
-    return size
-
-
-def _field(thing: object, name: str) -> Any:
-    """A field of an object, or of what was read from JSON."""
-    return thing.get(name) if isinstance(thing, Mapping) else read(thing, name)
-
-
-def _mapping(value: object) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}
+            with arguments.naming(f"{spec.key!r} = {spec.value!r}"):
+                if spec.value not in named:
+                    raise errors.InvalidTrait("expected 'required' or 'forbidden'", spec.value)
+                check_name(spec.name)
+            named[spec.value].append(spec.name)
+    return TraitQuery(frozenset(named["required"]), frozenset(named["forbidden"]))

@@ -1,102 +1,77 @@
-"""Requests to Placement as values, which write themselves as query strings."""
+"""Requests to Placement as values, with conversions from and to query strings."""
 
+import abc
 import dataclasses
+import itertools
 import re
-import types
-import uuid
-from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Protocol, Self
 from urllib.parse import parse_qsl, urlencode
 
-from steelyard import errors, microversions
-from steelyard.traits.query import ANY_OF, FORBIDDEN, TraitQuery
-
-Params = list[tuple[str, str]]
+from steelyard import errors, microversions, plugins
+from steelyard.resources import GREATEST, is_amount
+from steelyard.traits import arguments, flavors, reading
+from steelyard.traits.candidates import Candidate, Search, serves
+from steelyard.traits.frozen import FrozenMapping, freeze
+from steelyard.traits.query import TraitQuery, check_query
+from steelyard.traits.request_group import Params, RequestGroup, uuid_text
+from steelyard.traits.trees import ProviderT, ProviderTrees
 
 NUMBERED = re.compile(r"[1-9][0-9]*")
 NAMED = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-GROUP_POLICIES = ("none", "isolate")
 
-GREATEST = 2**31 - 1  # what Placement's tables hold
-_DIGITS = len(str(GREATEST))
 _DASHED = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_RESOURCE_CLASS = re.compile(r"[A-Z0-9_]{1,255}")
 _NO_TRAITS = TraitQuery()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RequestGroup:
-    """What one provider must offer, or for the group without a suffix one tree of providers."""
+class _Request(abc.ABC):
+    """The base class of requests: query strings and microversions."""
 
-    resources: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    traits: TraitQuery = _NO_TRAITS
-    member_of: frozenset[frozenset[str]] = frozenset()
-    """Sets of aggregates: the provider must be in one of each."""
-    not_member_of: frozenset[str] = frozenset()
-    in_tree: str | None = None
-
-    def __post_init__(self) -> None:
-        for name, amount in self.resources.items():
-            check_resource(name, amount)
-        member_of = frozenset(map(frozenset, self.member_of))
-        if frozenset() in member_of:
-            raise errors.InvalidQuery("member_of: one of no aggregates is asked for; name some")
-        for aggregate in frozenset[str]().union(self.not_member_of, *member_of):
-            check_uuid("member_of", aggregate)
-        if self.in_tree is not None:
-            check_uuid("in_tree", self.in_tree)
-        _freeze(self, "resources", types.MappingProxyType(dict(self.resources)))
-        _freeze(self, "member_of", member_of)
-        _freeze(self, "not_member_of", frozenset(self.not_member_of))
-
-    def __hash__(self) -> int:
-        resources = frozenset(self.resources.items())
-        return hash((resources, self.traits, self.member_of, self.not_member_of, self.in_tree))
-
-    def params(self, suffix: str = "") -> Params:
-        """The parameters of a query string that ask for this."""
-        found: Params = []
-        if self.resources:
-            amounts = (f"{name}:{amount}" for name, amount in sorted(self.resources.items()))
-            found.append((f"resources{suffix}", ",".join(amounts)))
-        found += [(f"required{suffix}", param) for param in self.traits.params()]
-        found += [(f"member_of{suffix}", _one_of(group)) for group in self.member_of]
-        if self.not_member_of:
-            found.append((f"member_of{suffix}", FORBIDDEN + _one_of(self.not_member_of)))
-        if self.in_tree is not None:
-            found.append((f"in_tree{suffix}", self.in_tree))
-        return found
-
-    def needs(self, since: Mapping[str, str], suffix: str = "") -> microversions.Needs:
-        """Each part with the microversion that it needs."""
-        for name, _ in self.params():
-            if name in since:
-                yield f"{name}{suffix}", since[name]
-        if self.traits.forbidden:
-            yield f"forbidding traits in required{suffix}", microversions.FORBIDDEN_TRAITS
-        if self.traits.any_of:
-            yield f"any-of groups in required{suffix}", microversions.ANY_TRAITS
-        if len(self.member_of) + bool(self.not_member_of) > 1:
-            yield f"more than one member_of{suffix}", microversions.REPEATED_MEMBER_OF
-        if self.not_member_of:
-            yield f"forbidding aggregates in member_of{suffix}", microversions.FORBIDDEN_AGGREGATES
-
-
-class _Request:
-    """What follows for a request from its parameters and its needs."""
+    __slots__ = ()
 
     path: ClassVar[str]
     base: ClassVar[str]
-    """The microversion in which Placement began to answer such requests."""
+    """The microversion in which Placement added this kind of request."""
 
+    @classmethod
+    def parse(cls, query_string: str, microversion: str = microversions.LATEST) -> Self:
+        """Return the request of this query string, as the microversion reads it.
+
+        The microversion may be the value of the header ``OpenStack-API-Version``. Raises
+        InvalidQuery if the request is malformed, MicroversionTooLow if it needs a higher
+        microversion, and UnsupportedMicroversion if the microversion does not exist.
+        """
+        return cls.of(_decoded(query_string), microversion)
+
+    @classmethod
+    def of(
+        cls, params: Iterable[tuple[str, str]], microversion: str = microversions.LATEST
+    ) -> Self:
+        """Return the request of these pairs of names and values, as the microversion reads them.
+
+        The pairs are iterated over once. Raises the errors of ``parse``.
+        """
+        values = reading.by_name(params)
+        microversion = microversions.requested(microversion)
+        request = cls(*cls._read(values, microversion))
+        microversions.require(microversion, cls.base, [*request.needs(), *reading.needs(values)])
+        return request
+
+    @staticmethod
+    @abc.abstractmethod
+    def _read(params: reading.ParameterValues, microversion: str) -> tuple[Any, ...]:
+        """Return the fields of the request, in their order."""
+
+    @abc.abstractmethod
     def params(self) -> Params:
-        raise NotImplementedError
+        """Return the parameters of the query string, as pairs of a name and a value."""
 
+    @abc.abstractmethod
     def needs(self) -> microversions.Needs:
-        raise NotImplementedError
+        """Return the parts of the request that need more than ``base``."""
 
     def query_string(self) -> str:
-        """The request after the question mark, the same for equal requests."""
+        """Return the query string, which is the same for equal requests."""
         return urlencode(sorted(self.params()), safe=":,!")
 
     def __str__(self) -> str:
@@ -105,45 +80,42 @@ class _Request:
 
     @property
     def microversion(self) -> str:
-        """The lowest that can express it."""
+        """The lowest microversion that supports the request."""
         return microversions.lowest(self.base, self.needs())
 
     def require(self, microversion: str) -> None:
-        """Raises MicroversionTooLow, with the parts that need more than this microversion."""
+        """Raise MicroversionTooLow if a part needs more than this microversion."""
         microversions.require(microversion, self.base, self.needs())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProvidersRequest(_Request):
-    """``GET /resource_providers``: the providers that offer all of this themselves."""
+    """A request for ``GET /resource_providers``: each provider must offer the group by itself.
+
+    Raises InvalidQuery if a field is malformed.
+    """
 
     path = "/resource_providers"
     base = "1.0"
+    _read = staticmethod(reading.providers)
 
     group: RequestGroup = dataclasses.field(default_factory=RequestGroup)
     name: str | None = None
     uuid: str | None = None
 
     def __post_init__(self) -> None:
+        arguments.instance("group", self.group, RequestGroup, "a RequestGroup")
         for param, text in (("uuid", self.uuid), ("in_tree", self.group.in_tree)):
-            if text is not None and not _DASHED.fullmatch(str(text)):
-                raise errors.InvalidQuery(f"{param}: {text!r} is no UUID with its four dashes")
+            if text is not None and not _DASHED.fullmatch(uuid_text(param, text)):
+                raise errors.InvalidQuery(
+                    f"{param}: invalid UUID {text!r:.80}: expected 32 hexadecimal digits with four "
+                    f"dashes",
+                    text,
+                )
         if self.name is not None and not is_text(self.name):
-            raise errors.InvalidQuery(f"name: {self.name!r} is no text that could be sent")
-
-    @classmethod
-    def parse(
-        cls, query_string: str, microversion: str = microversions.LATEST
-    ) -> "ProvidersRequest":
-        """The request of this query string, as it is read at the microversion."""
-        return cls.of(_decoded(query_string), microversion)
-
-    @classmethod
-    def of(cls, params: Params, microversion: str = microversions.LATEST) -> "ProvidersRequest":
-        """The request of these parameters, as they are read at the microversion."""
-        from steelyard.traits import reading  # noqa: PLC0415  (it builds on this module)
-
-        return reading.providers(params, microversion)
+            raise errors.InvalidQuery(
+                f"invalid name {self.name!r:.80}: expected text that UTF-8 can encode", self.name
+            )
 
     def params(self) -> Params:
         named = (("name", self.name), ("uuid", self.uuid))
@@ -152,17 +124,41 @@ class ProvidersRequest(_Request):
     def needs(self) -> microversions.Needs:
         return self.group.needs(microversions.PROVIDERS)
 
+    def matching(
+        self, providers: ProviderTrees[ProviderT] | Iterable[ProviderT]
+    ) -> list[ProviderT]:
+        """Return the providers that Placement would answer, in the given order.
+
+        Raises InvalidProvider if the providers are malformed or form no trees.
+        """
+        trees = ProviderTrees.like(providers)
+        tree = None
+        if self.group.in_tree is not None:
+            tree = trees.root_of(self.group.in_tree)
+            if tree is None:
+                return []
+        return [
+            given
+            for provider, given in trees.pairs
+            if (not self.name or self.name == provider.name)
+            and (self.uuid is None or self.uuid.lower() == provider.uuid)
+            and (tree is None or trees.root(provider) is tree)
+            and serves(provider, self.group)
+        ]
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CandidatesRequest(_Request):
-    """``GET /allocation_candidates``: trees of providers that together offer all groups.
+    """A request for ``GET /allocation_candidates``: trees of providers that offer all groups.
 
-    ``groups`` are by suffix; the one without a suffix has the name ``""``. A request that no
-    microversion can express is refused with InvalidQuery.
+    ``groups`` has the groups by suffix; the suffix of the group without one is ``""``. The
+    providers of a tree may offer the groups together. Raises InvalidQuery if a field is malformed,
+    or if no microversion supports the request.
     """
 
     path = "/allocation_candidates"
     base = microversions.CANDIDATES_THEMSELVES
+    _read = staticmethod(reading.candidates)
 
     groups: Mapping[str, RequestGroup]
     group_policy: str | None = None
@@ -171,48 +167,38 @@ class CandidatesRequest(_Request):
     same_subtree: frozenset[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        for suffix in self.groups:
-            if suffix != "" and not (is_text(suffix) and NAMED.fullmatch(suffix)):
-                raise errors.InvalidQuery(
-                    f"{suffix!r} is no suffix; it is 1 to 64 characters of a-z, A-Z, 0-9, _ and -"
-                )
-        if self.limit is not None and not _is_whole(self.limit):
+        groups = arguments.mapping("groups", self.groups, "suffixes to RequestGroups")
+        with arguments.naming("groups"):
+            for suffix, group in groups.items():
+                _check_suffix(suffix)
+                arguments.instance(f"the group {suffix!r}", group, RequestGroup, "a RequestGroup")
+        if self.limit is not None and not is_amount(self.limit):
             raise errors.InvalidQuery(
-                f"limit is {self.limit!r}; it must be a whole number from 1 to {GREATEST}"
+                f"invalid limit {self.limit!r}: expected a whole number from 1 to {GREATEST}",
+                self.limit,
             )
-        _freeze(self, "groups", types.MappingProxyType(dict(self.groups)))
-        _freeze(self, "same_subtree", frozenset(map(frozenset, self.same_subtree)))
-        if self.root_required.any_of:
+        if check_query("root_required", self.root_required).any_of:
             raise errors.InvalidTrait(
-                f"root_required cannot have any-of groups, but has {self.root_required}"
+                f"root_required: any-of groups are not supported: '{self.root_required}'"
             )
+        same_subtree = arguments.members("same_subtree", self.same_subtree, "sets of suffixes")
+        freeze(self, "groups", FrozenMapping(groups))
+        freeze(self, "same_subtree", frozenset(map(_subtree, same_subtree)))
         self._check_group_policy()
         self._check_groups()
 
     @classmethod
-    def parse(
-        cls, query_string: str, microversion: str = microversions.LATEST
-    ) -> "CandidatesRequest":
-        """The request of this query string, as it is read at the microversion."""
-        return cls.of(_decoded(query_string), microversion)
-
-    @classmethod
-    def of(cls, params: Params, microversion: str = microversions.LATEST) -> "CandidatesRequest":
-        """The request of these parameters, as they are read at the microversion."""
-        from steelyard.traits import reading  # noqa: PLC0415  (it builds on this module)
-
-        return reading.candidates(params, microversion)
-
-    def __hash__(self) -> int:
-        groups, whole = frozenset(self.groups.items()), (self.group_policy, self.limit)
-        return hash((groups, whole, self.root_required, self.same_subtree))
-
-    @classmethod
     def from_flavor(cls, flavor: object, image: object = None) -> "CandidatesRequest":
-        """The request for what a server of the flavor, made from the image, needs."""
-        from steelyard.traits import flavors  # noqa: PLC0415  (it builds on this module)
+        """Return the request for a server of the flavor that is created from the image.
 
-        return flavors.candidates_request(flavor, image)
+        Raises InvalidQuery if the flavor or the image is malformed, or if they contradict each
+        other.
+        """
+        groups, policy = flavors.groups_and_policy(flavor, image)
+        try:
+            return cls(groups, policy)
+        except errors.InvalidQuery as error:
+            raise error.named("the flavor's extra specs") from None
 
     def params(self) -> Params:
         found = [param for suffix, group in self.groups.items() for param in group.params(suffix)]
@@ -235,13 +221,57 @@ class CandidatesRequest(_Request):
             yield "no group without a suffix", since["numbered groups"]
         if self.group_policy is not None:
             yield "group_policy", since["numbered groups"]
-        for part, there in (
+        for part, value in (
             ("limit", self.limit),
             ("root_required", self.root_required),
             ("same_subtree", self.same_subtree),
         ):
-            if there:
+            if value:
                 yield part, since[part]
+
+    def candidates(
+        self,
+        providers: ProviderTrees[ProviderT] | Iterable[ProviderT],
+        microversion: str = microversions.LATEST,
+    ) -> Iterator[Candidate]:
+        """Return an iterator over the allocation candidates that Placement would answer.
+
+        The first candidates of all trees come first, in the order of their roots in ``providers``,
+        then the second ones, and so on. Each is found when the iterator gets to it, because trees
+        of many equal providers have very many. ``limit`` is the largest number. Before microversion
+        1.29, a candidate has only one provider of each tree. The microversion may be the value of
+        the header ``OpenStack-API-Version``.
+
+        Raises InvalidProvider if the providers are malformed or form no trees, and
+        MicroversionTooLow if the request needs a higher microversion.
+        """
+        search = self._search(ProviderTrees.like(providers), microversion)
+        return itertools.islice(search.candidates(), self.limit)
+
+    def roots(
+        self,
+        providers: ProviderTrees[ProviderT] | Iterable[ProviderT],
+        microversion: str = microversions.LATEST,
+    ) -> list[ProviderT]:
+        """Return the roots of the trees that have candidates, in the given order.
+
+        ``limit`` has no effect. Raises the errors of ``candidates``.
+        """
+        trees = ProviderTrees.like(providers)
+        served = {root.uuid for root in self._search(trees, microversion).roots()}
+        return [given for provider, given in trees.pairs if provider.uuid in served]
+
+    def _search(self, trees: ProviderTrees[Any], microversion: str) -> Search:
+        microversion = microversions.requested(microversion)
+        self.require(microversion)
+        return Search(
+            trees,
+            self.groups,
+            self.group_policy == "isolate",
+            self.root_required,
+            self.same_subtree,
+            microversions.reaches(microversion, microversions.NESTED),
+        )
 
     @property
     def _suffixed(self) -> list[str]:
@@ -250,91 +280,87 @@ class CandidatesRequest(_Request):
     def _check_group_policy(self) -> None:
         if self.group_policy is None and len(self._suffixed) > 1:
             raise errors.InvalidQuery(
-                f"there are {len(self._suffixed)} groups with a suffix, and no group_policy; say "
-                f"'isolate' if each must come from a provider of its own, else 'none'"
+                f"missing group_policy for {len(self._suffixed)} groups with a suffix; write "
+                f"'isolate' if each must come from a different provider, otherwise 'none'"
             )
-        if self.group_policy not in (None, *GROUP_POLICIES):
+        if self.group_policy not in (None, *reading.GROUP_POLICIES):
             raise errors.InvalidQuery(
-                f"group_policy is {self.group_policy!r}; it must be 'none' or 'isolate'"
+                f"invalid group_policy {self.group_policy!r:.80}: expected "
+                f"{reading.GROUP_POLICIES_LISTED}",
+                self.group_policy,
             )
 
     def _check_groups(self) -> None:
-        """That there are resources, and that groups without any are in a subtree with others."""
+        """Raise InvalidQuery unless each group has resources or is in ``same_subtree``.
+
+        At least one group must have resources, and ``same_subtree`` must name existing groups.
+        """
         together = frozenset[str]().union(*self.same_subtree)
         for suffix in sorted(together - set(self._suffixed)):
             raise errors.InvalidQuery(
-                f"same_subtree names the group {suffix!r}, which there is not; there are "
-                f"{', '.join(map(repr, self._suffixed)) or 'none with a suffix'}"
+                f"same_subtree: no group with the suffix {suffix!r}; available: "
+                f"{', '.join(map(repr, self._suffixed)) or 'none'}",
+                suffix,
             )
         if not any(group.resources for group in self.groups.values()):
-            raise errors.InvalidQuery("there are no resources; ask for some, as in VCPU:1")
+            raise errors.InvalidQuery("missing resources; request some, such as VCPU:1")
         for suffix, group in self.groups.items():
-            if not group.resources and suffix not in together:
-                asked = ", ".join(name for name, _ in group.params(suffix)) or "an empty group"
+            params = group.params(suffix)
+            if not params:
                 raise errors.InvalidQuery(
-                    f"{asked} without resources{suffix}: ask for resources too"
+                    f"empty group {suffix!r}; request resources or traits, or leave it out", suffix
+                )
+            if not group.resources and suffix not in together:
+                named = ", ".join(name for name, _ in params)
+                raise errors.InvalidQuery(
+                    f"missing resources{suffix} for {named}; request some"
                     + (f", or name {suffix!r} in same_subtree" if suffix else "")
                 )
 
 
+def _check_suffix(suffix: object) -> None:
+    if suffix != "" and not (is_text(suffix) and NAMED.fullmatch(str(suffix))):
+        raise errors.InvalidQuery(
+            f"invalid suffix {suffix!r:.80}: expected 1 to 64 characters of a-z, A-Z, 0-9, _ and -",
+            suffix,
+        )
+
+
+def _subtree(suffixes: object) -> frozenset[str]:
+    found = arguments.members("same_subtree", suffixes, "a set of suffixes")
+    with arguments.naming("same_subtree"):
+        for suffix in found:
+            _check_suffix(suffix)
+    if not found:
+        raise errors.InvalidQuery("same_subtree: empty set; name at least one suffix")
+    return frozenset(found)
+
+
 def _decoded(query_string: str) -> Params:
+    arguments.instance("query_string", query_string, str, "text")
     try:
         return parse_qsl(query_string, keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:
-        raise errors.InvalidQuery(f"{query_string!r} is not UTF-8 when decoded: {error}") from None
-
-
-def whole_number(text: str) -> int | None:
-    """The number that the text reads as, if it is one that Placement could hold."""
-    try:
-        return int(text) if len(text.strip().lstrip("0")) <= _DIGITS else None
-    except ValueError:
-        return None
+        raise errors.InvalidQuery(
+            f"invalid query string {query_string!r:.80}: not UTF-8 when decoded: {error}",
+            query_string,
+        ) from None
 
 
 def is_text(value: object) -> bool:
-    """Whether it is text that can be encoded."""
+    """Return whether the value is text that can be encoded."""
     return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
-def check_class(name: str) -> None:
-    """Raises InvalidQuery unless this is the name of a resource class."""
-    if not isinstance(name, str) or not _RESOURCE_CLASS.fullmatch(name):
-        raise errors.InvalidQuery(
-            f"{name!r} is no resource class; it is 1 to 255 characters of A-Z, 0-9 and _"
-        )
+class QueryBuilder(Protocol):
+    """The contract of query builders, which create the request to Placement for a server."""
+
+    @classmethod
+    def from_flavor(cls, flavor: object, image: object = None) -> Any:
+        """Return the request; it has a ``query_string()`` for ``GET /allocation_candidates``.
+
+        The image is passed only if the caller names one.
+        """
 
 
-def check_resource(name: str, amount: int) -> None:
-    """Raises InvalidQuery unless so much of the resource class can be asked for."""
-    check_class(name)
-    if not _is_whole(amount):
-        raise errors.InvalidQuery(
-            f"the amount of {name} is {amount!r}; it must be a whole number from 1 to {GREATEST}"
-        )
-
-
-def _is_whole(number: object) -> bool:
-    return type(number) is int and 1 <= number <= GREATEST
-
-
-def check_uuid(param: str, text: str) -> None:
-    """Raises InvalidQuery unless the text is a UUID, with or without what may decorate one."""
-    bare = str(text).replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "").lower()
-    try:
-        if uuid.UUID(str(text)).hex == bare:
-            return
-    except ValueError:
-        pass
-    raise errors.InvalidQuery(
-        f"{param}: {text!r} is no UUID; write one such as 5e08ea53-c4c6-448e-9334-ac4953de3cfa"
-    )
-
-
-def _freeze(request: object, field: str, value: object) -> None:
-    object.__setattr__(request, field, value)
-
-
-def _one_of(aggregates: Iterable[str]) -> str:
-    listed = sorted(aggregates)
-    return listed[0] if len(listed) == 1 else ANY_OF + ",".join(listed)
+QUERY_BUILDERS = plugins.of_protocol("steelyard.query_builders", QueryBuilder, kind="query builder")
