@@ -1,37 +1,30 @@
-"""Gives a type to consumers that have none, in a real Placement, and changes nothing else of them.
+"""Backfill of consumer types, for consumers without a type in Placement or in a store.
 
-A consumer is decided upon by itself, from what Placement says of it at that moment. So whoever
-stops halfway starts again, and what has its type by then is passed over.
+Only the type is changed. Each consumer is handled separately, by its current state. An interrupted
+run can be repeated; it skips consumers that have a type.
 """
 
 import contextlib
 import dataclasses
 import enum
-import time
-import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from steelyard import errors
-from steelyard.consumers import uuids
+from steelyard.consumers.base import Body, Consumers
 from steelyard.consumers.names import UNKNOWN, ConsumerType
-
-# It needs an extra, and is made by others.
-if TYPE_CHECKING:
-    from steelyard.consumers.client import PlacementConsumers
+from steelyard.text import uuids
 
 STOPPING = (errors.NoAccess, errors.MicroversionTooLow)
-"""Errors that the next consumer would meet as well."""
+"""Errors that every further consumer would cause as well."""
 
-# Seconds before each attempt at a consumer that others are changing at the same time.
-_PAUSES = (0, 0.1, 0.2, 0.4, 0.8)
-# How many reasons are shown for an outcome; there may be one for each of thousands of providers.
+# Reasons listed per outcome. There may be one for each of thousands of providers.
 _REASONS = 10
 
 
-class Outcome(enum.StrEnum):
-    """What has become of a consumer."""
+class BackfillOutcome(enum.StrEnum):
+    """The outcome for one consumer."""
 
     CHANGED = "changed"
     WOULD_CHANGE = "would change"
@@ -40,26 +33,26 @@ class Outcome(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Result:
-    """What has become of one consumer, and why it is not changed if it is not."""
+class BackfillResult:
+    """The outcome for one consumer, with the reason unless it was changed."""
 
     consumer: str
-    outcome: Outcome
+    outcome: BackfillOutcome
     reason: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Group:
-    """How many consumers share an outcome and a reason."""
+class OutcomeCount:
+    """The number of consumers that share an outcome and a reason."""
 
-    outcome: Outcome
+    outcome: BackfillOutcome
     consumers: int
     reason: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Goal:
-    """Which type is meant, and for whose consumers."""
+    """The type to set on the consumers of a project, or of one of its users."""
 
     type: ConsumerType
     project: str
@@ -68,84 +61,94 @@ class Goal:
     def __post_init__(self) -> None:
         if self.type == UNKNOWN:
             raise errors.InvalidConsumerType(
-                f"{UNKNOWN} is what consumers without a type have already; name the type that they "
-                f"are to get, such as INSTANCE"
+                f"invalid type '{UNKNOWN}' for the backfill: consumers without a type already have "
+                f"it; name the type to set, such as INSTANCE",
+                self.type.name,
             )
 
-    def why_not(self, found: Mapping[str, Any]) -> str:
-        """Why a consumer of which this was read is to stay as it is; empty if it is not to."""
+    def reason_to_skip(self, found: Mapping[str, Any]) -> str:
+        """Return the reason to skip a consumer, or an empty text if it gets the type.
+
+        ``found`` is the consumer's allocations, as read.
+        """
         if not found["allocations"]:
-            return "has no allocations; perhaps it is gone"
+            return "has no allocations; it may have been deleted"
         if found["project_id"] != self.project:
-            return "is of another project"
+            return "belongs to another project"
         if self.user not in (None, found["user_id"]):
-            return "is of another user"
+            return "belongs to another user"
         if found["consumer_type"] != UNKNOWN.name:
-            return f"has the type {found['consumer_type']} already"
+            return f"already has type {found['consumer_type']}"
         return ""
 
 
 class Backfill:
-    """Works towards a goal, one consumer at a time.
+    """A worker that sets the goal's type on one consumer at a time.
 
-    What goes wrong with a consumer is its result. What would go wrong with every other one too,
-    an error among STOPPING, is raised.
+    An error with one consumer is part of its result. The errors in STOPPING, which every further
+    consumer would cause as well, are raised.
     """
 
-    def __init__(self, consumers: "PlacementConsumers", goal: Goal) -> None:
+    def __init__(self, consumers: Consumers, goal: Goal) -> None:
         self._consumers = consumers
         self._goal = goal
 
-    def examine(self, consumer: str) -> Result:
-        """What ``change`` would do, as far as reading can tell."""
+    def examine(self, consumer: str) -> BackfillResult:
+        """Return the result that ``change`` would have, as far as a read can tell."""
+        return self._result(consumer, BackfillOutcome.WOULD_CHANGE, self._read)
+
+    def change(self, consumer: str) -> BackfillResult:
+        """Set the type of the consumer if the goal covers it, and return the outcome.
+
+        Reads the consumer first, and again if another client writes it meanwhile.
+        """
+        return self._result(consumer, BackfillOutcome.CHANGED, self._update)
+
+    def _result(
+        self, consumer: str, done: BackfillOutcome, act: Callable[[str], str]
+    ) -> BackfillResult:
+        """Return the result of the act, which returns its reason to skip the consumer."""
         try:
-            reason = self._goal.why_not(self._consumers.get_allocations(consumer))
+            reason = act(consumer)
         except STOPPING:
             raise
         except errors.SteelyardError as error:
-            return Result(consumer, Outcome.FAILED, str(error))
-        return Result(consumer, Outcome.SKIPPED if reason else Outcome.WOULD_CHANGE, reason)
+            return BackfillResult(consumer, BackfillOutcome.FAILED, str(error))
+        return BackfillResult(consumer, BackfillOutcome.SKIPPED if reason else done, reason)
 
-    def change(self, consumer: str) -> Result:
-        """Gives the consumer the type, if the goal says so of what is read now."""
-        for pause in _PAUSES:
-            time.sleep(pause)
-            with contextlib.suppress(errors.ConcurrentUpdate):
-                return self._attempt(consumer)
-        return Result(
-            consumer,
-            Outcome.FAILED,
-            f"others were changing it, or its provider, each of the {len(_PAUSES)} times that it "
-            f"was tried",
-        )
+    def _read(self, consumer: str) -> str:
+        return self._goal.reason_to_skip(self._consumers.get_allocations(consumer))
 
-    def _attempt(self, consumer: str) -> Result:
-        try:
-            found = self._consumers.get_allocations(consumer)
-            reason = self._goal.why_not(found)
-            if reason:
-                return Result(consumer, Outcome.SKIPPED, reason)
-            # The generation that was read goes back too: what others write meanwhile is not lost.
-            typed = {**found, "consumer_type": self._goal.type.name}
-            self._consumers.put_allocations(consumer, typed)
-        except (errors.ConcurrentUpdate, *STOPPING):
-            raise
-        except errors.SteelyardError as error:
-            return Result(consumer, Outcome.FAILED, str(error))
-        return Result(consumer, Outcome.CHANGED)
+    def _update(self, consumer: str) -> str:
+        reason = ""
+
+        def typed(found: Body) -> Body:
+            nonlocal reason
+            reason = self._goal.reason_to_skip(found)
+            return found if reason else {**found, "consumer_type": self._goal.type.name}
+
+        self._consumers.update(consumer, typed)
+        return reason
 
 
-def candidates(consumers: "PlacementConsumers", providers: Iterable[str]) -> list[str]:
-    """Those who have something from the providers, each once; a provider may be gone by now."""
+def candidates_of_providers(consumers: Consumers, providers: Iterable[str]) -> list[str]:
+    """Return the UUIDs of the consumers of the providers, each once.
+
+    Providers that no longer exist are skipped.
+    """
     found: dict[str, None] = {}
     for provider in providers:
         with contextlib.suppress(errors.NotFound):
-            found |= dict.fromkeys(consumers.consumers_of(provider))
+            found |= dict.fromkeys(consumers.consumers_of(provider=provider))
     return list(found)
 
 
 def listed(lines: Iterable[str], source: str) -> list[str]:
-    """The UUIDs of a list, one a line, each once; # begins a comment."""
+    """Return the UUIDs in the lines, each once.
+
+    One UUID per line; ``#`` begins a comment. Raises BadRequest, with source and line, for invalid
+    text.
+    """
     found: dict[str, None] = {}
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()
@@ -155,33 +158,34 @@ def listed(lines: Iterable[str], source: str) -> list[str]:
 
 
 def _uuid(text: str, place: str) -> str:
-    found = uuids.canonical(text)
-    if found is None:
-        raise errors.BadRequest(
-            f"{place}: {text!r:.100} is no UUID; write one a line, such as {uuid.UUID(int=0)}"
-        )
-    return found
+    try:
+        return uuids.read(text)
+    except ValueError as error:
+        raise errors.BadRequest(f"{place}: {error}; list one UUID per line") from None
 
 
-def grouped(results: Iterable[Result]) -> list[Group]:
-    """The results in few lines: by outcome, the commonest reasons first."""
-    # Placement names the consumer in some of its reasons, and each would be another one.
+def grouped(results: Iterable[BackfillResult]) -> list[OutcomeCount]:
+    """Return the results counted by outcome and reason, the most common reason first.
+
+    The rarest reasons of an outcome are merged into one line.
+    """
+    # Some of Placement's reasons name the consumer, which would make each of them unique.
     counted = Counter(
         (result.outcome, result.reason.replace(result.consumer, "…")) for result in results
     )
-    groups = [Group(outcome, count, reason) for (outcome, reason), count in counted.items()]
+    groups = [OutcomeCount(outcome, count, reason) for (outcome, reason), count in counted.items()]
     groups.sort(key=lambda group: (-group.consumers, group.reason))
     return [
         shown
-        for outcome in Outcome
+        for outcome in BackfillOutcome
         for shown in _shortened([group for group in groups if group.outcome == outcome])
     ]
 
 
-def _shortened(groups: Sequence[Group]) -> list[Group]:
-    """The groups of one outcome, of which those that are too many become one."""
+def _shortened(groups: Sequence[OutcomeCount]) -> list[OutcomeCount]:
+    """Return the groups of one outcome, with all groups beyond the limit merged into one."""
     first, rest = list(groups[:_REASONS]), groups[_REASONS:]
     if rest:
         count = sum(group.consumers for group in rest)
-        first.append(Group(rest[0].outcome, count, f"{len(rest)} other reasons"))
+        first.append(OutcomeCount(rest[0].outcome, count, f"{len(rest)} other reasons"))
     return first

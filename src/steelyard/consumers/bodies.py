@@ -1,12 +1,11 @@
-"""The bodies of requests that write allocations, read into values.
+"""The bodies of requests that write allocations, parsed into values.
 
-They are those of Placement at microversion 1.38. A provider's generation and the mappings are
-accepted and not used.
+The format is that of Placement at microversion 1.38. A provider's generation and the mappings are
+accepted and ignored.
 """
 
 import dataclasses
 import re
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,40 +15,40 @@ import jsonschema
 from steelyard import errors
 from steelyard.consumers import names
 from steelyard.consumers.names import ConsumerType
-from steelyard.consumers.uuids import canonical
+from steelyard.text import uuids
 
-#: The largest amount that the tables keep.
+#: The largest amount that the tables can store.
 LARGEST = 2**31 - 1
 
-_UUID = "^[0-9a-fA-F-]{36}$"
+UUID = "^[0-9a-fA-F-]{36}$"
 _RESOURCE_CLASS = "^[A-Z0-9_]+$"
 _LONGEST = 255
 
-# A pattern's $ is also found before a newline at the end.
-_ONE_LINE = "text of one line"
-# PostgreSQL keeps no NUL, and no database a lone surrogate, which UTF-8 has no bytes for.
-_STORABLE = "text that can be stored"
-# What is said of a text that has not the format.
-_SAID = {
-    _ONE_LINE: "has more than one line",
-    _STORABLE: "has a NUL, or a surrogate that stands alone: no database keeps them",
-    "uuid": "is no UUID",
+# In a pattern, $ also matches before a newline at the end.
+ONE_LINE = "text of one line"
+# PostgreSQL cannot store NUL, and no database a lone surrogate, since UTF-8 cannot encode it.
+STORABLE = "text that can be stored"
+# The message for text that does not match the format.
+_MESSAGES = {
+    ONE_LINE: "contains a newline",
+    STORABLE: "contains a NUL or a lone surrogate, which databases cannot store",
+    "uuid": "is not a UUID",
 }
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
-_OWNER = {"type": "string", "minLength": 1, "maxLength": _LONGEST, "format": _STORABLE}
+_OWNER = {"type": "string", "minLength": 1, "maxLength": _LONGEST, "format": STORABLE}
 
 _ALLOCATIONS = {
     "type": "object",
     "patternProperties": {
-        _UUID: {
+        UUID: {
             "type": "object",
             "properties": {
                 "generation": {"type": "integer"},
                 "resources": {
                     "type": "object",
                     "minProperties": 1,
-                    "propertyNames": {"maxLength": _LONGEST, "format": _ONE_LINE},
+                    "propertyNames": {"maxLength": _LONGEST, "format": ONE_LINE},
                     "patternProperties": {
                         _RESOURCE_CLASS: {"type": "integer", "minimum": 1, "maximum": LARGEST}
                     },
@@ -65,6 +64,7 @@ _ALLOCATIONS = {
 _MAPPINGS = {
     "type": "object",
     "minProperties": 1,
+    "propertyNames": {"format": STORABLE},
     "patternProperties": {
         "[a-zA-Z0-9_-]{1,64}": {
             "type": "array",
@@ -84,14 +84,14 @@ PUT_SCHEMA: Mapping[str, Any] = {
         "consumer_generation": {
             "type": ["integer", "null"],
             "minimum": -LARGEST,
-            "maximum": LARGEST - 1,  # there is another one after it
+            "maximum": LARGEST - 1,  # the write increments it
         },
         "consumer_type": {
             "type": "string",
             "pattern": names.PATTERN,
             "minLength": 1,
             "maxLength": names.LONGEST,
-            "format": _ONE_LINE,
+            "format": ONE_LINE,
         },
         "mappings": _MAPPINGS,
     },
@@ -99,18 +99,58 @@ PUT_SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
 }
 
-#: The body of ``POST /allocations``: several consumers by their UUIDs.
+#: The body of ``POST /allocations``: bodies of a PUT by the UUID of the consumer.
 POST_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "minProperties": 1,
-    "patternProperties": {_UUID: PUT_SCHEMA},
+    "patternProperties": {UUID: PUT_SCHEMA},
     "additionalProperties": False,
 }
 
-#: The allocations in the body of ``POST /reshaper``: as in a POST, but there may be none.
-RESHAPE_SCHEMA: Mapping[str, Any] = {**POST_SCHEMA, "minProperties": 0}
+_TEXTS: Mapping[str, Any] = {"type": "object", "propertyNames": {"format": STORABLE}}
 
-#: Whose usages are asked for, as in the query of ``GET /usages``.
+#: The body of ``POST /reshaper``; the allocations are as in a POST, but possibly empty. Of the
+#: inventories, only the text is checked; Placement validates the rest.
+RESHAPER_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "allocations": {**POST_SCHEMA, "minProperties": 0},
+        "inventories": {
+            **_TEXTS,
+            "additionalProperties": {
+                **_TEXTS,
+                "properties": {"inventories": {**_TEXTS, "additionalProperties": _TEXTS}},
+            },
+        },
+    },
+    "required": ["allocations"],
+    "additionalProperties": False,
+}
+
+#: The same for a store, which has no inventories: those in the body must be empty.
+RESHAPER_SCHEMA_OF_STORES: Mapping[str, Any] = {
+    **RESHAPER_SCHEMA,
+    "properties": {
+        **RESHAPER_SCHEMA["properties"],
+        "inventories": {
+            "type": "object",
+            "patternProperties": {
+                UUID: {
+                    "type": "object",
+                    "properties": {
+                        "resource_provider_generation": {"type": "integer"},
+                        "inventories": {"type": "object", "maxProperties": 0},
+                    },
+                    "required": ["inventories"],
+                    "additionalProperties": False,
+                }
+            },
+            "additionalProperties": False,
+        },
+    },
+}
+
+#: The project and user in the query of ``GET /usages``.
 OWNER_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"project_id": _OWNER, "user_id": _OWNER},
@@ -120,7 +160,10 @@ OWNER_SCHEMA: Mapping[str, Any] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Write:
-    """What one consumer is to have from now on; with no resources, it is to be gone."""
+    """A request to replace the allocations of one consumer.
+
+    Without resources, the consumer is removed.
+    """
 
     consumer: str
     project: str
@@ -132,39 +175,67 @@ class Write:
 
 
 def put(consumer: str, body: object) -> Write:
-    """What the body of a PUT for this consumer asks for."""
+    """Return the write in the body of ``PUT /allocations/{consumer}``.
+
+    Raises InvalidAllocations, like all parsers of this module, with the path of the fault.
+    """
     _check(body, PUT_SCHEMA)
     return _write(check_uuid("consumer", consumer), body, "$")
 
 
 def post(body: object) -> list[Write]:
-    """What the body of a POST asks for, by consumer."""
+    """Return the writes in the body of ``POST /allocations``, one per consumer."""
     _check(body, POST_SCHEMA)
     return _writes(body)
 
 
-def reshape(body: object) -> list[Write]:
-    """What the allocations of a reshape ask for, by consumer."""
-    _check(body, RESHAPE_SCHEMA)
-    return _writes(body)
+def reshaper(body: object) -> list[Write]:
+    """Return the writes in the body of ``POST /reshaper``, one per consumer."""
+    _check(body, RESHAPER_SCHEMA)
+    return _writes(_mapping(body)["allocations"], "$.allocations")
+
+
+def reshaper_of_store(body: object) -> list[Write]:
+    """Return the writes in the body of ``POST /reshaper``; raise an error for inventories in it."""
+    _check(body, RESHAPER_SCHEMA_OF_STORES)
+    _uuids("$.inventories: resource provider", _mapping(body).get("inventories", {}))
+    return _writes(_mapping(body)["allocations"], "$.allocations")
 
 
 def check_owner(project: object, user: object = None) -> None:
-    """Raises BadRequest where no consumer can be of such a project, or such a user of it."""
-    said = {"project_id": project} | ({} if user is None else {"user_id": user})
-    fault = _fault(said, OWNER_SCHEMA)
-    if fault is not None:
-        raise errors.BadRequest(fault)
+    """Raise BadRequest if no consumer can have this project or user."""
+    owner = {"project_id": project} | ({} if user is None else {"user_id": user})
+    _check(owner, OWNER_SCHEMA, errors.BadRequest)
+
+
+def check_project_of_user(user: object) -> None:
+    """Raise BadRequest for a user without a project, since usage is counted by project."""
+    if user is not None:
+        raise errors.BadRequest(
+            f"user {user!r:.300} without a project: name the project of the user", user
+        )
+
+
+def check_type(kind: str | ConsumerType | None) -> ConsumerType | None:
+    """Return the type to restrict a query to, or None for all types.
+
+    None and ``"all"`` both mean all types. Raises InvalidConsumerType for other text that is not a
+    type.
+    """
+    if kind is None or kind == names.ALL:
+        return None
+    return kind if isinstance(kind, ConsumerType) else ConsumerType(kind)
 
 
 def check_uuid(what: str, text: object) -> str:
-    """The UUID as it is written in the tables."""
-    found = canonical(str(text))
-    if found is None:
-        raise errors.InvalidAllocations(
-            f"{what} {text!r:.100} is no UUID; write one such as {uuid.UUID(int=0)}"
-        )
-    return found
+    """Return the UUID in the form in which the tables store it.
+
+    Raises InvalidAllocations; ``what`` names the UUID's role in the message.
+    """
+    try:
+        return uuids.read(str(text))
+    except ValueError as error:
+        raise errors.InvalidAllocations(f"{what}: {error}", text) from None
 
 
 _FORMATS = jsonschema.FormatChecker(formats=())
@@ -172,87 +243,91 @@ _FORMATS = jsonschema.FormatChecker(formats=())
 
 @_FORMATS.checks("uuid")
 def _is_uuid(value: object) -> bool:
-    return not isinstance(value, str) or canonical(value) is not None
+    return not isinstance(value, str) or uuids.canonical(value) is not None
 
 
-@_FORMATS.checks(_ONE_LINE)
+@_FORMATS.checks(ONE_LINE)
 def _is_one_line(value: object) -> bool:
     return not isinstance(value, str) or "\n" not in value
 
 
-@_FORMATS.checks(_STORABLE)
+@_FORMATS.checks(STORABLE)
 def _is_storable(value: object) -> bool:
     return not isinstance(value, str) or _UNSTORABLE.search(value) is None
 
 
 def _is_object(_: object, value: object) -> bool:
-    """Whether JSON has it: names are texts there."""
+    """Return whether the value is a JSON object: a dict whose keys are all strings."""
     return isinstance(value, dict) and all(isinstance(name, str) for name in value)
 
 
-_extend: Any = jsonschema.validators.extend  # it says nothing of its types
+_extend: Any = jsonschema.validators.extend  # it has no type annotations
 _Validator = _extend(
     jsonschema.Draft202012Validator,
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("object", _is_object),
 )
 
 
-def _check(body: object, schema: Mapping[str, Any]) -> None:
-    """Raises InvalidAllocations with the path of the fault that says most."""
-    fault = _fault(body, schema)
-    if fault is not None:
-        raise errors.InvalidAllocations(fault)
-
-
-def _fault(body: object, schema: Mapping[str, Any]) -> str | None:
+def _check(
+    body: object,
+    schema: Mapping[str, Any],
+    invalid: type[errors.BadRequest] = errors.InvalidAllocations,
+) -> None:
+    """Raise the error if the body violates the schema, with the path of the most relevant fault."""
     validator = _Validator(dict(schema), format_checker=_FORMATS)
     try:
         fault = jsonschema.exceptions.best_match(validator.iter_errors(body))
-    except ValueError as error:  # the fault is a number that is too long to be written
-        return f"$: {error}"
+    except ValueError as error:  # the fault quotes a number with too many digits to print
+        raise invalid(f"$: {error}") from None
     except RecursionError:
-        return "$: it is nested too deeply"
+        raise invalid("$: nested too deeply") from None
     if fault is None:
-        return None
+        return
+    message = f"{fault.message:.300}"
     if fault.validator == "format":
-        return f"{fault.json_path}: {fault.instance!r:.300} {_SAID[str(fault.validator_value)]}"
-    return f"{fault.json_path}: {fault.message:.300}"
+        message = f"{fault.instance!r:.300} {_MESSAGES[str(fault.validator_value)]}"
+    elif fault.validator == "maxProperties":  # only inventories have it
+        message = (
+            f"expected {{}}, since the store has no inventories, got {fault.instance!r:.300}; "
+            f"leave out 'inventories'"
+        )
+    raise invalid(f"{fault.json_path}: {message}", fault.instance)
 
 
 def _mapping(body: Any) -> Mapping[str, Any]:
-    """A body of which the schema has said that it is one."""
+    """Return the body, typed as the mapping that the schema has found it to be."""
     found: Mapping[str, Any] = body
     return found
 
 
-def _writes(body: object) -> list[Write]:
-    said = _mapping(body)
-    uuids = _uuids("$: consumer", said)
-    return [_write(uuids[text], said[text], f"$['{text}']") for text in said]
+def _writes(body: object, place: str = "$") -> list[Write]:
+    bodies = _mapping(body)
+    consumers = _uuids(f"{place}: consumer", bodies)
+    return [_write(consumers[text], bodies[text], f"{place}['{text}']") for text in bodies]
 
 
 def _write(consumer: str, body: object, place: str) -> Write:
-    said = _mapping(body)
-    providers = _uuids(f"{place}.allocations: resource provider", said["allocations"])
-    generation = said["consumer_generation"]
+    checked = _mapping(body)
+    providers = _uuids(f"{place}.allocations: resource provider", checked["allocations"])
+    generation = checked["consumer_generation"]
     return Write(
         consumer,
-        said["project_id"],
-        said["user_id"],
-        ConsumerType(said["consumer_type"]),
-        # JSON's 1.0 is an integer.
+        checked["project_id"],
+        checked["user_id"],
+        ConsumerType(checked["consumer_type"]),
+        # JSON Schema counts 1.0 as an integer.
         None if generation is None else int(generation),
         {
             providers[text]: {name: int(amount) for name, amount in allocation["resources"].items()}
-            for text, allocation in said["allocations"].items()
+            for text, allocation in checked["allocations"].items()
         },
     )
 
 
 def _uuids(what: str, texts: Iterable[str]) -> dict[str, str]:
-    """Each text as the UUID that it is; no two are the same."""
+    """Return the canonical UUID of each text; raise InvalidAllocations for a duplicate."""
     found = {text: check_uuid(what, text) for text in texts}
     for written, times in Counter(found.values()).most_common(1):
         if times > 1:
-            raise errors.InvalidAllocations(f"{what} {written} is there twice")
+            raise errors.InvalidAllocations(f"{what} {written} appears twice", written)
     return found

@@ -1,12 +1,12 @@
-"""What consumers are called by the services that own them: INSTANCE, MIGRATION, …"""
+"""Names of consumer types: INSTANCE, MIGRATION and others."""
 
 import dataclasses
-import difflib
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from steelyard import errors
+from steelyard.text.spelling import near_miss
 
 PATTERN = "^[A-Z0-9_]+$"
 LONGEST = 255
@@ -16,9 +16,10 @@ _NAME = re.compile(f"[A-Z0-9_]{{1,{LONGEST}}}")
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class ConsumerType:
-    """A name of a type of consumers; InvalidConsumerType if it cannot be one.
+    """A valid name of a consumer type.
 
-    Names are not judged further: they are an agreement among the services that use them.
+    Any well-formed name is accepted, since the services that use a name agree on it among
+    themselves. Raises InvalidConsumerType for a malformed name.
     """
 
     name: str
@@ -26,8 +27,9 @@ class ConsumerType:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise errors.InvalidConsumerType(
-                f"{self.name!r:.300} is no consumer type; it is 1 to {LONGEST} characters of A-Z, "
-                f"0-9 and _"
+                f"invalid consumer type {self.name!r:.300}: expected 1 to {LONGEST} characters of "
+                f"A-Z, 0-9 and _",
+                self.name,
             )
 
     def __str__(self) -> str:
@@ -35,38 +37,36 @@ class ConsumerType:
 
 
 UNKNOWN = ConsumerType("UNKNOWN")
-"""The type of consumers whose owner has not said what they are."""
+"""The type of consumers whose owner has not set one."""
+
+PLACEMENTS_UNKNOWN = "unknown"
+"""Placement's name for the type of consumers without one."""
 
 ALL = "all"
-"""Stands for every type in a question; no type can be called this."""
+"""All types, in a query. It is in lower case, so no type can have this name."""
 
-# Above what two types that are meant to be two usually have: NODE_1 and NODE_2 are at 0.83.
-_NEAR = 0.85
-# How many names of each length the others are compared with. Nobody judges names, so there may be
-# thousands; a slip is a slip for one that many use.
+# Names of each length that are offered as corrections. There may be thousands of names, since any
+# well-formed name is accepted, and a typo usually stands for a name that many consumers have.
 _COMPARED = 50
+# The largest difference in length between two names that differ only in separators.
+_SEPARATORS = 3
 
 
 def near_misses(counts: Mapping[str, int]) -> dict[str, list[str]]:
-    """For each name that is nearly another one, used by more consumers: that other one.
+    """Return the possible typos among the names, each with the names it may stand for.
 
-    Of the names of a length, the fifty that most use are such others. UNKNOWN is always one, and
-    never a slip: it is there before anybody writes.
+    A name is a possible typo of a similar name that more consumers have. Only the 50 most used
+    names of each length are offered. UNKNOWN is offered whatever its count, and is never a typo
+    itself, because the schema creates it.
     """
     found = {}
     greater: defaultdict[int, list[str]] = defaultdict(list)
     for name in sorted(counts, key=lambda name: (name != UNKNOWN.name, -counts[name], name)):
-        others = [other for length in _near_lengths(len(name)) for other in greater[length]]
-        near = difflib.get_close_matches(name, others, cutoff=_NEAR)
+        lengths = range(len(name) - _SEPARATORS, len(name) + _SEPARATORS + 1)
+        others = [other for length in lengths for other in greater[length]]
+        near = [other for other in others if near_miss(name, other)]
         if near:
-            found[name] = near
+            found[name] = sorted(near, key=lambda other: (-counts[other], other))
         if len(greater[len(name)]) < _COMPARED:
             greater[len(name)].append(name)
     return found
-
-
-def _near_lengths(length: int) -> Iterator[int]:
-    """The lengths at which a name can be near one of this length: two share at most the shorter."""
-    for other in range(length // 2, 2 * length + 1):
-        if 2 * min(length, other) >= _NEAR * (length + other):
-            yield other

@@ -1,4 +1,4 @@
-"""What consumers use, as answers have it: amounts by name, with the number of consumers."""
+"""Usages as in response bodies: amounts by resource class, with the number of consumers."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,7 +7,7 @@ COUNT = "consumer_count"
 
 
 def added(groups: Iterable[dict[str, int]]) -> dict[str, int]:
-    """The groups as one."""
+    """Return the sum of the groups, name by name."""
     total: dict[str, int] = {}
     for group in groups:
         for name, amount in group.items():
@@ -16,5 +16,5 @@ def added(groups: Iterable[dict[str, int]]) -> dict[str, int]:
 
 
 def count_of(answer: dict[str, Any]) -> int:
-    """How many consumers the answer is about."""
+    """Return the number of consumers in the response to a usages query."""
     return sum(group[COUNT] for group in answer["usages"].values())

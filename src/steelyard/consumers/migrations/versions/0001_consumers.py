@@ -1,16 +1,16 @@
-"""Consumers, as they were before they had types."""
+"""Consumers without types."""
 
 import sqlalchemy as sa
 
-from steelyard import schema_changes
-from steelyard.stores import Text
+from steelyard.sql.schema_changes import SchemaEditor
+from steelyard.sql.stores import Text
 
 revision = "0001"
 down_revision = None
 
 
-def upgrade() -> None:
-    schema_changes.create_table(
+def upgrade(schema: SchemaEditor) -> None:
+    schema.create_table(
         "consumers",
         sa.Column("id", sa.Integer, primary_key=True),
         sa.Column("uuid", Text(36), nullable=False),
@@ -21,5 +21,5 @@ def upgrade() -> None:
     )
 
 
-def downgrade() -> None:
-    schema_changes.drop_table("consumers")
+def downgrade(schema: SchemaEditor) -> None:
+    schema.drop_table("consumers")

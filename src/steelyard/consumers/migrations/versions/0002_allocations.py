@@ -1,16 +1,16 @@
-"""What is allocated to consumers."""
+"""Allocations of consumers."""
 
 import sqlalchemy as sa
 
-from steelyard import schema_changes
-from steelyard.stores import Text
+from steelyard.sql.schema_changes import SchemaEditor
+from steelyard.sql.stores import Text
 
 revision = "0002"
 down_revision = "0001"
 
 
-def upgrade() -> None:
-    schema_changes.create_table(
+def upgrade(schema: SchemaEditor) -> None:
+    schema.create_table(
         "allocations",
         sa.Column("id", sa.Integer, primary_key=True),
         sa.Column(
@@ -28,5 +28,5 @@ def upgrade() -> None:
     )
 
 
-def downgrade() -> None:
-    schema_changes.drop_table("allocations")
+def downgrade(schema: SchemaEditor) -> None:
+    schema.drop_table("allocations")

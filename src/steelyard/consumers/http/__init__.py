@@ -1,0 +1,1 @@
+"""The HTTP API of consumers and its OpenAPI description."""
