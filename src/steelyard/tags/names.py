@@ -1,4 +1,4 @@
-"""Names of tags, who owns them, and which of them do not go together."""
+"""Names of tags, their owners, and incompatible names."""
 
 import dataclasses
 import enum
@@ -9,18 +9,22 @@ from collections.abc import Collection, Iterable, Iterator
 from steelyard import errors
 
 LONGEST = 60
-"""Characters in a name."""
+"""The greatest length of a name, in characters."""
 
 MOST = 50
-"""Tags that a user can have on one instance."""
+"""The greatest number of tags that a user can have on one instance."""
+
+LONGEST_SERVER_ID = 64
+SERVER_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_SERVER_ID - 1}}}")
+"""Valid ids of servers. No decoding or normalisation of a URL changes them."""
 
 _PREFIX = re.compile(r"[A-Za-z0-9.:-]{0,63}:")
-# Control characters; and lone surrogates, which UTF-8 has no bytes for.
+# Control characters, and lone surrogates, which UTF-8 cannot encode.
 _FORBIDDEN_CATEGORIES = frozenset({"Cc", "Cs"})
 
 
 class Owner(enum.StrEnum):
-    """Whose tags are meant: what users set, or what the service keeps for itself."""
+    """The owner of tags: users, or the system itself."""
 
     USER = "user"
     SYSTEM = "system"
@@ -28,7 +32,7 @@ class Owner(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prefixes:
-    """What stands in front of the tags of each owner, at the backend and in the database."""
+    """The prefixes of each owner's tags, at the backend and in the database."""
 
     user: str = "cyclades:user:"
     system: str = "cyclades:system:"
@@ -37,73 +41,104 @@ class Prefixes:
         for prefix in self:
             if not _PREFIX.fullmatch(prefix):
                 raise errors.BadRequest(
-                    f"{prefix!r:.100} is no prefix of tags; it is up to 64 of A-Z, a-z, 0-9, ., - "
-                    f"and :, and ends in :"
+                    f"invalid tag prefix {prefix!r:.100}: expected up to 64 of A-Z, a-z, 0-9, ., "
+                    f"- and :, ending in :",
+                    prefix,
                 )
         for one, other in ((self.user, self.system), (self.system, self.user)):
             if other.startswith(one):
                 raise errors.BadRequest(
-                    f"the prefix {one!r} begins the prefix {other!r}; whose a tag is would not be "
-                    f"clear"
+                    f"ambiguous tag prefixes {one!r} and {other!r}: expected that neither begins "
+                    f"with the other"
                 )
 
     def __iter__(self) -> Iterator[str]:
         return iter((self.user, self.system))
 
     def of(self, owner: Owner) -> str:
-        """The prefix of the owner's tags."""
-        return self.user if owner is Owner.USER else self.system
+        """Return the prefix of the owner's tags; raise ValueError for an unknown owner."""
+        return self.user if Owner(owner) is Owner.USER else self.system
 
 
 DEFAULT_PREFIXES = Prefixes()
 
 
 def check_name(name: object) -> str:
-    """The name as it is, code point for code point; InvalidTag if no tag can be called so."""
+    """Return the name unchanged; raise InvalidTag if it is invalid."""
     if not isinstance(name, str):
-        raise errors.InvalidTag(f"{name!r:.100} is no tag; a tag is text")
-    why = _why_not(name)
-    if why:
-        raise errors.InvalidTag(
-            f"{name!r:.100} is no tag: {why}; a tag is 1 to {LONGEST} characters without / and , "
-            f"and without control characters, and not only white space"
-        )
+        raise errors.InvalidTag(f"invalid tag {name!r:.100}: expected text")
+    if not 1 <= len(name) <= LONGEST:
+        raise _invalid(name, f"it has {len(name)} characters", (min(LONGEST, len(name)), len(name)))
+    for index, char in enumerate(name):
+        if char in "/,":
+            raise _invalid(name, f"it contains {char!r}", (index, index + 1))
+        if unicodedata.category(char) in _FORBIDDEN_CATEGORIES:
+            raise _invalid(name, f"it contains the character {char!a}", (index, index + 1))
+    if name.isspace():
+        raise _invalid(name, "it is white space", (0, len(name)))
     return name
 
 
-def _why_not(name: str) -> str:
-    if not 1 <= len(name) <= LONGEST:
-        return f"it has {len(name)} characters"
-    for char in name:
-        if char in "/,":
-            return f"it has {char!r} in it"
-        if unicodedata.category(char) in _FORBIDDEN_CATEGORIES:
-            return f"it has the character {char!a} in it"
-    return "it is only white space" if name.isspace() else ""
+def check_names(names: Iterable[str]) -> list[str]:
+    """Return the names unchanged; raise InvalidTag if one is invalid.
+
+    Raises BadRequest for a string, which would otherwise be read as a list of its characters.
+    """
+    if isinstance(names, str):
+        raise errors.BadRequest(f"invalid list of tags {names!r:.100}: expected a list", names)
+    return [check_name(name) for name in names]
+
+
+def _invalid(name: str, why: str, position: tuple[int, int]) -> errors.InvalidTag:
+    return errors.InvalidTag(
+        f"invalid tag {name!r:.100}: {why}; expected 1 to {LONGEST} characters, not all white "
+        f"space, without / , and control characters",
+        name,
+        position,
+    )
+
+
+def check_server_id(text: str) -> str:
+    """Return the id of a server, or raise BadRequest if no URL can address a server by it."""
+    if not SERVER_ID.fullmatch(text):
+        raise errors.BadRequest(invalid_server("id", text, LONGEST_SERVER_ID), text)
+    return text
+
+
+_CALLED = {"id": "server id", "name": "instance name"}
+
+
+def invalid_server(field: str, value: object, longest: int) -> str:
+    """Return the message about an invalid id or name of a server."""
+    return (
+        f"invalid {_CALLED[field]} {value!r:.100}: expected 1 to {longest} of A-Z, a-z, 0-9, ., _ "
+        f"and -, beginning with a letter or a digit"
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Clashes:
-    """Groups of names of which an instance has at most one from each."""
+    """Groups of incompatible names: an instance has at most one name of each group."""
 
     groups: tuple[frozenset[str], ...] = ()
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> "Clashes":
-        """From texts such as ``high-availability, high-performance``."""
+        """Return the groups in texts such as ``high-availability, high-performance``."""
         groups = []
         for text in texts:
             names = [check_name(part.strip()) for part in text.split(",")]
             if len(set(names)) < 2:
                 raise errors.BadRequest(
-                    f"{text!r:.200} names no tags that clash; write two or more different ones, "
-                    f"with commas between"
+                    f"invalid group of incompatible tags {text!r:.200}: expected two or more "
+                    f"different tags, separated by commas",
+                    text,
                 )
             groups.append(frozenset(names))
         return cls(tuple(groups))
 
     def between(self, name: str, others: Collection[str]) -> str | None:
-        """One of the others that the name does not go together with."""
+        """Return one of the others that is incompatible with the name, or None."""
         found = {
             other
             for group in self.groups
@@ -114,7 +149,7 @@ class Clashes:
         return min(found, default=None)
 
     def within(self, names: Collection[str]) -> tuple[str, str] | None:
-        """Two of the names that do not go together."""
+        """Return two of the names that are incompatible, or None."""
         for name in sorted(names):
             other = self.between(name, names)
             if other is not None:

@@ -1,6 +1,7 @@
-"""What reconciliation does, and why: the backend is right, except about what is still under way.
+"""The plans of reconciliation, which makes the recorded tags agree with those of the backend.
 
-Values in, values out: a plan can be shown before it is carried out.
+The backend's tags replace the recorded ones, except tags with pending operations. Plans are values,
+so they can be shown before they are applied.
 """
 
 import dataclasses
@@ -9,38 +10,37 @@ from collections.abc import Collection, Iterable, Mapping
 
 from steelyard import errors
 from steelyard.tags.backends.base import JobStatus
-from steelyard.tags.codec import decode
+from steelyard.tags.codec import Tag, decode
 from steelyard.tags.names import DEFAULT_PREFIXES, Owner, Prefixes
-from steelyard.tags.states import (
-    Change,
+from steelyard.tags.states.outcomes import failing
+from steelyard.tags.states.values import (
     Instance,
-    Key,
     Kind,
-    Mark,
     Operation,
     State,
+    StateChange,
     Status,
-    failing,
+    TagMark,
 )
 
 
-class Action(enum.StrEnum):
-    """What becomes of a tag, or of an instance."""
+class PlanAction(enum.StrEnum):
+    """The action of a plan on a tag or an instance."""
 
     CREATED = "created"
     ACTIVATED = "activated"
     DELETED = "deleted"
     FORGOTTEN = "forgotten"
-    """The instance itself: it has never come to be."""
+    """The instance itself is deleted, because it was never created."""
 
     LEFT = "left alone"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """What becomes of one tag, or of the instance where there is no tag."""
+    """The action on one tag, or on the instance if ``tag`` is empty, and why."""
 
-    action: Action
+    action: PlanAction
     why: str
     prefix: str = ""
     tag: str = ""
@@ -48,33 +48,36 @@ class Step:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Look:
-    """What the backend shows of an instance, after the instance's state has been read."""
+    """The backend's view of an instance, requested after the instance's state was read."""
 
     there: Collection[str] | None
-    """The encoded tags; None if there is no such instance."""
+    """The encoded tags; None if the backend does not have the instance."""
 
     statuses: Mapping[str, JobStatus] = dataclasses.field(default_factory=dict)
-    """How far the operations are, by their ids; of those left out it is not known."""
+    """The statuses of jobs by the ids of operations; an operation without one is running."""
 
     horizon: int = 0
-    """All jobs up to this number were over before the tags were read; 0 if nobody knows."""
+    """All jobs up to this number were finished before the tags were read; 0 if unknown."""
 
     def is_over(self, operation: Operation) -> bool:
-        """Whether the backend will do nothing more for it."""
+        """Return whether the backend will do nothing more for the operation."""
         return self.statuses.get(operation.id, JobStatus.RUNNING) is not JobStatus.RUNNING
 
     def has_not_created(self, operation: Operation) -> bool:
-        """Whether an instance of that name, if there is one, is another one."""
+        """Return whether the operation is a creation that failed.
+
+        If the backend has an instance of the name, that is another one.
+        """
         creation = operation.kind is Kind.CREATE
         return creation and self.statuses.get(operation.id) is JobStatus.FAILED
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to become of one instance. Where everything agrees there are no steps."""
+    """The change of one instance, explained in steps; no steps if everything agrees."""
 
     instance: Instance
-    change: Change = dataclasses.field(default_factory=Change)
+    change: StateChange = dataclasses.field(default_factory=StateChange)
     steps: tuple[Step, ...] = ()
 
 
@@ -85,7 +88,7 @@ def plan_reconciliation(
     prefixes: Prefixes = DEFAULT_PREFIXES,
     owners: Collection[Owner] = tuple(Owner),
 ) -> Plan:
-    """The plan for the tags that these owners have on an instance."""
+    """Return the plan for the tags that these owners have on an instance."""
     mine = {prefixes.of(owner) for owner in owners}
     over = [each for each in state.operations if each.prefix in mine and look.is_over(each)]
     if look.there is None or any(map(look.has_not_created, over)):
@@ -99,33 +102,36 @@ def plan_reconciliation(
         for key in sorted(there | here)
         if (step := _step(key, there, state, left)) is not None
     }
-    change = Change(
-        dict.fromkeys(_keys(steps, Action.CREATED, Action.ACTIVATED), Status.ACTIVE),
-        frozenset(_keys(steps, Action.DELETED)),
+    change = StateChange(
+        dict.fromkeys(_keys(steps, PlanAction.CREATED, PlanAction.ACTIVATED), Status.ACTIVE),
+        frozenset(_keys(steps, PlanAction.DELETED)),
         ended=frozenset(each.id for each in over),
     )
-    touched = {key for each in over for key in each.keys}.union(change.put, change.removed)
-    seen = _Seen(state, there, look.horizon, {key for each in left for key in each.keys})
+    touched = {key for each in over for key in each.tags}.union(change.put, change.removed)
+    seen = _Seen(state, there, look.horizon, {key for each in left for key in each.tags})
     if look.horizon and mine.issuperset(prefixes):
         change = seen.up_to_the_horizon(change)
     else:
         change = seen.of(mine, touched, change)
-    strangers = (Step(Action.LEFT, "it is nobody's here", tag=tag) for tag in foreign)
-    return Plan(instance, change, (*steps.values(), *strangers))
+    others = (Step(PlanAction.LEFT, "it belongs to no owner", tag=tag) for tag in foreign)
+    return Plan(instance, change, (*steps.values(), *others))
 
 
 def _without_instance(instance: Instance, state: State, over: list[Operation]) -> Plan:
-    """Tags are not deleted for this: perhaps it is the wrong backend that has been asked."""
+    """Return the plan for an instance that the backend does not have.
+
+    Its tags are not deleted for this reason: the backend may be the wrong one.
+    """
     change = failing(state, over)
     if change.forgotten:
-        return Plan(instance, change, (Step(Action.FORGOTTEN, "it has never come to be"),))
+        return Plan(instance, change, (Step(PlanAction.FORGOTTEN, "it was never created"),))
     being_created = any(each.kind is Kind.CREATE for each in state.operations)
-    why = "it is still being created" if being_created else "the backend has no such instance"
-    return Plan(instance, change, (Step(Action.LEFT, why),))
+    why = "it is still being created" if being_created else "the backend does not have the instance"
+    return Plan(instance, change, (Step(PlanAction.LEFT, why),))
 
 
-def _decoded(tags: Iterable[str], prefixes: Prefixes) -> tuple[set[Key], list[str]]:
-    """The tags of all owners, and those that nobody here could have set."""
+def _decoded(tags: Iterable[str], prefixes: Prefixes) -> tuple[set[Tag], list[str]]:
+    """Return the tags of all owners, decoded, and the encoded tags that belong to no owner."""
     keys, foreign = set(), []
     for tag in sorted(tags):
         try:
@@ -135,46 +141,46 @@ def _decoded(tags: Iterable[str], prefixes: Prefixes) -> tuple[set[Key], list[st
     return keys, foreign
 
 
-def _step(key: Key, known: Collection[Key], here: State, left: Iterable[Operation]) -> Step | None:
-    """What becomes of a tag that the backend is known to have, or that is here; None if of both."""
+def _step(key: Tag, known: Collection[Tag], here: State, left: Iterable[Operation]) -> Step | None:
+    """Return the step for a tag, or None if the backend and the recorded status agree."""
     there, status = key in known, here.tags.get(key)
     if status is (Status.ACTIVE if there else None):
         return None
-    under_way = {each.kind.adds for each in left if each.touches(key)}
-    adding, deleting = True in under_way, False in under_way
+    pending = {each.kind.adds for each in left if key in each.tags}
+    adding, deleting = True in pending, False in pending
     if status is Status.PENDADD and deleting and not adding:
-        action, why = Action.DELETED, "its deletion is under way, and nothing adds it after that"
+        action, why = PlanAction.DELETED, "its deletion is pending, and its addition is not"
     elif deleting:
-        action, why = Action.LEFT, "its deletion is under way"
+        action, why = PlanAction.LEFT, "its deletion is pending"
     elif there:
-        action = Action.CREATED if status is None else Action.ACTIVATED
+        action = PlanAction.CREATED if status is None else PlanAction.ACTIVATED
         why = "the backend has it"
     elif adding:
-        action, why = Action.LEFT, "its addition is under way"
+        action, why = PlanAction.LEFT, "its addition is pending"
     elif status is Status.PENDADD:
-        action, why = Action.DELETED, "the backend has not added it, and will not"
+        action, why = PlanAction.DELETED, "the backend does not have it, and no addition is pending"
     else:
-        action, why = Action.DELETED, "the backend does not have it"
+        action, why = PlanAction.DELETED, "the backend does not have it"
     return Step(action, why, *key)
 
 
-def _keys(steps: Mapping[Key, Step], *actions: Action) -> list[Key]:
+def _keys(steps: Mapping[Tag, Step], *actions: PlanAction) -> list[Tag]:
     return [key for key, step in steps.items() if step.action in actions]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Seen:
-    """What a look has shown, kept for outcomes that are older than it and come after it."""
+    """The backend's view, to be recorded so that late outcomes of earlier jobs change nothing."""
 
     state: State
-    there: Collection[Key]
+    there: Collection[Tag]
     horizon: int
-    pending: Collection[Key]
-    """What something is under way for, which may have been over by then."""
+    pending: Collection[Tag]
+    """Tags with pending operations; their jobs may have finished before the tags were read."""
 
-    def up_to_the_horizon(self, change: Change) -> Change:
-        """Of all tags: one number says most of it, instead of marks."""
-        # A backend may forget jobs, and then know of fewer that are over than it did before.
+    def up_to_the_horizon(self, change: StateChange) -> StateChange:
+        """Return the change with a new horizon, which makes most marks redundant."""
+        # A backend that forgets finished jobs may report a smaller horizon than before.
         horizon = max(self.horizon, self.state.horizon)
         redundant = {key for key, mark in self.state.marks.items() if mark.job <= horizon}
         redundant -= {*self.pending}
@@ -185,20 +191,22 @@ class _Seen:
             horizon=None if horizon == self.state.horizon else horizon,
         )
 
-    def of(self, prefixes: Collection[str], touched: Collection[Key], change: Change) -> Change:
-        """Of tags with these prefixes, and of those that are touched now."""
+    def of(
+        self, prefixes: Collection[str], touched: Collection[Tag], change: StateChange
+    ) -> StateChange:
+        """Return the change with marks for tags with these prefixes; the horizon stays."""
         keys = self._known_otherwise().union(self.pending, touched if self.horizon else ())
         mine = {key for key in keys if key[0] in prefixes}
         return dataclasses.replace(change, marked=self._marked(mine))
 
-    def _known_otherwise(self) -> set[Key]:
+    def _known_otherwise(self) -> set[Tag]:
         marks = self.state.marks
         return {key for key, mark in marks.items() if mark.there != (key in self.there)}
 
-    def _marked(self, keys: Iterable[Key]) -> dict[Key, Mark]:
+    def _marked(self, keys: Iterable[Tag]) -> dict[Tag, TagMark]:
         marks = self.state.marks
         found = {
-            key: Mark(
+            key: TagMark(
                 max(self.horizon, self.state.horizon, marks[key].job if key in marks else 0),
                 key in self.there,
             )

@@ -1,24 +1,28 @@
-"""What is known here is brought in line with what the backend has."""
+"""Reconciliation, which makes the recorded tags agree with those of the backend."""
 
 import dataclasses
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from steelyard import errors
+from steelyard.tags import audit
 from steelyard.tags.backends.base import JobStatus, TagBackend
+from steelyard.tags.database.store import Snapshot, TagStore
 from steelyard.tags.names import Owner, Prefixes
-from steelyard.tags.plans import Action, Look, Plan, Step, plan_reconciliation
-from steelyard.tags.states import Change, Operation
-from steelyard.tags.store import Snapshot, TagStore
+from steelyard.tags.plans import Look, Plan, PlanAction, Step, plan_reconciliation
+from steelyard.tags.states.values import Operation, StateChange
 
 _AT_ONCE = 500
+# Retries for instances that changed during their reconciliation.
+_MISSED_AGAIN = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """Looks at instances, a few hundred at a time, and changes what does not agree.
+    """The comparison of instances with the backend, and the changes that make them agree.
 
-    What is done with each few hundred is done as a whole. An instance that somebody changes
-    between the look and the change is left alone.
+    A few hundred instances are compared and then changed at once. An instance that is changed by
+    another transaction in between is left alone.
     """
 
     store: TagStore
@@ -28,18 +32,33 @@ class Reconciliation:
     owners: Collection[Owner] = tuple(Owner)
 
     def planned(self) -> Iterator[list[Plan]]:
-        """The plans for all instances; nothing is changed."""
-        return map(self._plans, self._pages())
+        """Return the plans for all instances, in lists, and change nothing."""
+        return (self._plans(snapshots)[0] for snapshots in self._pages())
 
-    def carried_out(self) -> Iterator[list[Plan]]:
-        """The same, each list once it has been carried out."""
-        return map(self._carry_out, self._pages())
+    def applied(self) -> Iterator[list[Plan]]:
+        """Yield the plans for all instances, each list once it has been applied."""
+        return map(self._apply, self._pages())
 
-    def carried_out_for(self, servers: Collection[str]) -> list[Plan]:
-        """The same for some instances, of which those that are not known are left out."""
+    def applied_to(self, servers: Collection[str]) -> list[Plan]:
+        """Apply and return the plans for the instances with these ids; unknown ids are left out."""
         ids = sorted(servers)
         parts = [ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE)]
-        return [each for some in parts for each in self._carry_out(self.store.snapshots_of(some))]
+        return [each for some in parts for each in self._apply(self.store.snapshots_of(some))]
+
+    def apply(self) -> None:
+        """Apply the plans for all instances.
+
+        Retries instances that change meanwhile, a few times. Raises ConcurrentUpdate if some
+        change each time.
+        """
+        missed = [each for plans in self.applied() for each in _missed(plans)]
+        for _ in range(_MISSED_AGAIN):
+            missed = _missed(self.applied_to(missed))
+        if missed:
+            raise errors.ConcurrentUpdate(
+                f"cannot reconcile all instances: {len(missed)} changed during each of "
+                f"{_MISSED_AGAIN + 1} attempts, such as {missed[0]!r}; reconcile again"
+            )
 
     def _pages(self) -> Iterator[list[Snapshot]]:
         last = ""
@@ -47,24 +66,35 @@ class Reconciliation:
             yield snapshots
             last = snapshots[-1].instance.id
 
-    def _carry_out(self, snapshots: Sequence[Snapshot]) -> list[Plan]:
-        plans = self._plans(snapshots)
+    def _apply(self, snapshots: Sequence[Snapshot]) -> list[Plan]:
+        plans, statuses = self._plans(snapshots)
         changes = [
             (snapshot, each.change)
             for snapshot, each in zip(snapshots, plans, strict=True)
-            if each.change != Change()
+            if each.change != StateChange()
         ]
+        failed = _failed(self.backend, changes, statuses)
         missed = self.store.change_unchanged(changes) if changes else ()
-        return [_missed(each) if each.instance.id in missed else each for each in plans]
-
-    def _plans(self, snapshots: Sequence[Snapshot]) -> list[Plan]:
-        """In this order: first what is known here, then which jobs are over, then what is there."""
-        self.store.check_backend()
-        under_way = [each for snapshot in snapshots for each in snapshot.state.operations]
-        horizon = self.backend.horizon()
-        statuses = progress(self.backend, under_way, self.give_up_after)
-        there = self.backend.tags([snapshot.instance.name for snapshot in snapshots])
+        for was, change in changes:
+            if was.instance.id not in missed:
+                audit.write(audit.of_change(was.instance, was.state, change, failed))
         return [
+            Plan(each.instance, steps=(_MISSED,)) if each.instance.id in missed else each
+            for each in plans
+        ]
+
+    def _plans(self, snapshots: Sequence[Snapshot]) -> tuple[list[Plan], Mapping[str, JobStatus]]:
+        """Return the plans, and the status of each operation's job by the operation's id.
+
+        The order of reading matters: first the recorded states, then the jobs, then the tags. So
+        the tags show the effect of every job that was finished.
+        """
+        self.store.check_backend()
+        pending = [each for snapshot in snapshots for each in snapshot.state.operations]
+        horizon = self.backend.horizon()
+        statuses = progress(self.backend, pending, self.give_up_after)
+        there = self.backend.tags([snapshot.instance.name for snapshot in snapshots])
+        plans = [
             plan_reconciliation(
                 each.instance,
                 each.state,
@@ -74,15 +104,47 @@ class Reconciliation:
             )
             for each in snapshots
         ]
+        return plans, statuses
+
+
+def failure_reasons(backend: TagBackend, jobs: Collection[int]) -> Mapping[int, str]:
+    """Return the reason of each of these failed jobs."""
+    known = backend.reasons(jobs) if jobs else {}
+    return {job: known.get(job) or "the backend gives no reason" for job in jobs}
+
+
+def _failed(
+    backend: TagBackend,
+    changes: Iterable[tuple[Snapshot, StateChange]],
+    statuses: Mapping[str, JobStatus],
+) -> Mapping[str, str]:
+    """Return the reasons of the failed operations among those that the changes end, by their ids.
+
+    A lost job counts as failed if the backend's tags show that it was not applied.
+    """
+    ended = [
+        (each, change.forgotten or audit.contradicted(each, change.applied(was.state)))
+        for was, change in changes
+        for each in was.state.operations
+        if each.id in change.ended
+    ]
+    failed = {each.id: each.job for each, _ in ended if statuses[each.id] is JobStatus.FAILED}
+    reasons = failure_reasons(backend, {job for job in failed.values() if job is not None})
+    found = {each: reasons[job] for each, job in failed.items() if job is not None}
+    for each, undone in ended:
+        if undone and statuses[each.id] is JobStatus.LOST:
+            lost = f"knows no job {each.job}" if each.job is not None else "accepted no job in time"
+            found[each.id] = f"the backend {lost}"
+    return found
 
 
 def progress(
     backend: TagBackend, operations: Iterable[Operation], give_up_after: float
 ) -> Mapping[str, JobStatus]:
-    """How far each operation is, by its id.
+    """Return the status of each operation's job, by the operation's id.
 
-    One whose job nobody has written down may still be about to be asked for; after so many seconds
-    it is not.
+    An operation without a recorded job may not be submitted yet, so it counts as running at first.
+    After ``give_up_after`` seconds it counts as lost.
     """
     asked = list(operations)
     numbers = {each.job for each in asked if each.job is not None}
@@ -97,5 +159,9 @@ def progress(
     }
 
 
-def _missed(planned: Plan) -> Plan:
-    return Plan(planned.instance, steps=(Step(Action.LEFT, "it was changed meanwhile"),))
+_MISSED = Step(PlanAction.LEFT, "it changed during the reconciliation")
+
+
+def _missed(plans: Iterable[Plan]) -> list[str]:
+    """Return the ids of the instances that changed before their plans were applied."""
+    return [each.instance.id for each in plans if _MISSED in each.steps]

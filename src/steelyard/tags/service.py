@@ -1,21 +1,28 @@
-"""What can be done with the tags of an instance, by users and by the system itself.
+"""The tag service: the operations of users and of the system on the tags of an instance.
 
-Each operation writes what it is about to do, then asks the backend, then writes down the number of
-the job. No lock is held while the backend is asked. What becomes of the job is told later.
+Each operation is recorded, then submitted to the backend, then the number of its job is recorded.
+No lock is held during requests to the backend. ``jobs.tracking`` applies the job's outcome later.
 """
 
 import dataclasses
 import functools
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Concatenate, ParamSpec, TypeVar
 
 from oslo_log import log as logging
 
 from steelyard import errors
-from steelyard.tags import states
-from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
-from steelyard.tags.codec import encode
+from steelyard.tags import audit, deadlines
+from steelyard.tags.administration import Administration
+from steelyard.tags.backends.base import GREATEST_JOB, TagBackend
+from steelyard.tags.codec import Tag
+from steelyard.tags.database.ownership import Writer
+from steelyard.tags.database.rows import check_instance
+from steelyard.tags.database.store import TagStore
+from steelyard.tags.jobs.loops import Pauses
+from steelyard.tags.jobs.tracking import GIVE_UP_AFTER, JobTracker
 from steelyard.tags.names import (
     DEFAULT_PREFIXES,
     MOST,
@@ -24,27 +31,21 @@ from steelyard.tags.names import (
     Owner,
     Prefixes,
     check_name,
+    check_server_id,
 )
-from steelyard.tags.ownership import Writer, check_free_for
-from steelyard.tags.plans import Action
-from steelyard.tags.reconciliation import Reconciliation, progress
-from steelyard.tags.states import Change, Instance, Kind, Operation, Outcome, Rules, State, Status
-from steelyard.tags.store import TagStore, check_instance
+from steelyard.tags.states import outcomes, requests
+from steelyard.tags.states.requests import TagRules
+from steelyard.tags.states.values import Instance, Kind, Operation, State, StateChange, Status
 
 LOG = logging.getLogger(__name__)
-
-GIVE_UP_AFTER = 3600.0
-"""Seconds after which an operation whose job nobody knows the number of is taken to be over."""
-
-# Instances of which the backend must have one before it is recorded.
-_SAMPLE = 500
-
-_ENDED = (JobStatus.SUCCEEDED, JobStatus.FAILED)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and whose tags are meant. Nothing a user says makes the owner the system."""
+    """The project and the user that send a request, and the owner of the tags that it accesses.
+
+    Set ``owner`` to the system only in trusted code, never because of a user's input.
+    """
 
     project: str
     user: str
@@ -52,26 +53,44 @@ class Caller:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Over:
-    """Which jobs are over."""
-
-    outcomes: tuple[tuple[Instance, Outcome], ...]
-    lost: frozenset[str]
-    """The ids of instances about whose jobs the backend will say no more."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Operator:
-    """Who may ask about the instances of every project."""
+    """An operator, who may access the instances of every project."""
 
     owner: Owner = Owner.SYSTEM
 
 
 Asking = Caller | Operator
 
+ParamsT = ParamSpec("ParamsT")
+ReturnT = TypeVar("ReturnT")
+
+
+def _within_request_timeout(
+    method: "Callable[Concatenate[TagService, ParamsT], ReturnT]",
+) -> "Callable[Concatenate[TagService, ParamsT], ReturnT]":
+    """Limit the total time of the method's requests to the backend."""
+
+    @functools.wraps(method)
+    def limited(self: "TagService", /, *args: ParamsT.args, **kwargs: ParamsT.kwargs) -> ReturnT:
+        with deadlines.within(self.request_timeout):
+            return method(self, *args, **kwargs)
+
+    return limited
+
 
 class TagService:
-    """The operations on tags, over a store and a backend."""
+    """The operations on tags, over a store and a backend.
+
+    Operations on a server raise NotFound if it is unknown or belongs to another project than the
+    caller's. ``jobs`` tracks the jobs that the operations submit. ``administration`` upgrades the
+    database and records the backend that it belongs to.
+    """
+
+    request_timeout = deadlines.REQUEST_TIMEOUT
+    """The greatest total time of one call's requests to the backend, in seconds."""
+
+    # Seconds for which recording a job is retried, and by which a request may exceed its timeout.
+    _record_for: ClassVar[float] = 10.0
 
     def __init__(
         self,
@@ -83,368 +102,296 @@ class TagService:
     ) -> None:
         if store.inside_a_transaction:
             raise ValueError(
-                "the store works inside a transaction of the caller's: what the backend is asked "
-                "for is written down before, for good; give the store a URL or an engine"
+                "cannot use a store inside the caller's transaction: each operation must be "
+                "committed before it is submitted; give the store a URL or an engine"
             )
-        self.backend = backend
-        self._writer = Writer(backend)
-        self.store = store.written_by(self._writer)
-        self.prefixes = prefixes
+        writer = Writer(backend)
+        self._backend = backend
+        self._store = store.written_by(writer)
+        self._prefixes = prefixes
         self._clashes = clashes
-        self._give_up_after = give_up_after
+        self.administration = Administration(self._store, writer)
+        self.jobs = JobTracker(self._store, backend, prefixes, give_up_after)
 
-    def identity(self) -> BackendIdentity:
-        """Ask the backend for its identity."""
-        return self._writer.ask()
+    @property
+    def backend(self) -> TagBackend:
+        """The backend that takes the jobs."""
+        return self._backend
 
-    def upgrade(self) -> None:
-        """Upgrade the tables, and record the backend as the one that the database belongs to.
+    @property
+    def store(self) -> TagStore:
+        """The store, which changes nothing in a database of another backend."""
+        return self._store
 
-        Changes nothing if another backend is recorded.
-        """
-        check_free_for(self.store.backend(), self.identity())
-        self.store.upgrade()
-        self.record_backend()
+    @property
+    def prefixes(self) -> Prefixes:
+        """The prefixes of the owners' tags."""
+        return self._prefixes
 
-    def record_backend(self) -> None:
-        """Record the backend as the one that the database belongs to.
-
-        Raises WrongBackend if another one is recorded. If none is recorded and the database has
-        instances, raises Conflict unless the backend has them.
-        """
-        identity = self.identity()
-        if self.store.backend() is None:
-            self._check_has_the_instances(identity)
-        self.store.record_backend(identity)
-
-    def _check_has_the_instances(self, identity: BackendIdentity) -> None:
-        """Raise Conflict unless the database can have been written for the backend.
-
-        The backend must have each instance with an unfinished operation, and one of the others. It
-        must know the jobs that create instances.
-        """
-        pending = self.store.pending()
-        creations = [each for _, each in pending if each.kind is Kind.CREATE]
-        creating = {each.name for each, operation in pending if operation.kind is Kind.CREATE}
-        changing = {each.name for each, _ in pending} - creating
-        others = {each.instance.name for each in self.store.snapshots(_SAMPLE)} - creating
-        there = self.backend.tags(changing | others)
-        missing = sorted(changing - there.keys()) or (sorted(others) if not there else [])
-        if missing:
-            raise errors.Conflict(_not_its_database(identity, f"has no instance {missing[0]!r}"))
-        numbers = [each.job for each in creations if each.job is not None]
-        for number, status in self.backend.jobs(numbers).items() if numbers else ():
-            if status is JobStatus.LOST:
-                raise errors.Conflict(_not_its_database(identity, f"knows no job {number}"))
-
-    def refuse_wrong_backend(self) -> None:
-        """Raise WrongBackend if the database belongs to another backend, or records none.
-
-        If the backend or the database cannot be asked, log a warning: each change checks again.
-        """
-        try:
-            self.store.check_backend()
-        except errors.WrongBackend:
-            raise
-        except errors.ServiceError as error:
-            LOG.warning("Cannot check yet which backend the database belongs to: %s", error)
-
+    @_within_request_timeout
     def create(
         self, asking: Caller, name: str, tags: Iterable[str] = (), server: str | None = None
     ) -> tuple[Instance, dict[str, Status]]:
-        """Has the backend create an instance with these tags, and keeps both."""
-        instance = Instance(server or str(uuid.uuid4()), name, asking.project, asking.user)
-        check_instance(instance)
+        """Record an instance with these tags, and have the backend create it.
+
+        ``name`` is the instance's name at the backend. ``server`` is its id, by default a new UUID.
+        Returns the instance and the statuses of its tags, which are all PENDADD. Raises Conflict if
+        the id or the name is taken. Forgets the instance if the backend refuses; keeps it if
+        OutcomeUnknown is raised.
+        """
+        instance = Instance(
+            str(uuid.uuid4()) if server is None else server, name, asking.project, asking.user
+        )
+        self._check_new(instance)
         rules = self._rules(asking)
-        names = states.wanted(rules, tags)
-        operation = self._operation(Kind.CREATE, rules, names)
-        if self.backend.tags([name]):
-            raise errors.Conflict(f"the backend has an instance {name!r} already")
-        begun = states.beginning(operation)
-        self.store.register(instance, dataclasses.replace(begun, horizon=self._begins_after()))
+        wanted = requests.wanted(rules, tags)
+        operation = self._operation(asking, Kind.CREATE, rules, wanted)
+        if self._backend.tags([name]):
+            raise errors.Conflict(f"cannot create instance {name!r}: the backend has it already")
+        begun = requests.beginning(operation)
+        self._store.register(instance, dataclasses.replace(begun, horizon=self._begins_after()))
         try:
-            self._submit(instance.name, operation)
+            self._submit(instance, operation)
         except errors.BackendRefused:
             self._undo(instance.id, [operation])
             raise
-        return instance, dict.fromkeys(sorted(names), Status.PENDADD)
+        return instance, dict.fromkeys(sorted(operation.names), Status.PENDADD)
 
+    @_within_request_timeout
     def register(self, instance: Instance) -> None:
-        """Keeps an instance that the backend has already.
+        """Record an instance that the backend has.
 
-        What was done before is another one's that had the name, or shows by reconciliation.
+        Raises BadRequest for an invalid id or name, Conflict if one is taken, and NotFound if the
+        backend does not have the instance. Outcomes of earlier jobs are ignored, because they may
+        be about another instance of the name. Reconciliation records the instance's tags.
         """
-        self.store.register(instance, Change(horizon=self._begins_after()))
+        self._check_new(instance)
+        self._store.check_backend()
+        if not self._backend.tags([instance.name]):
+            raise errors.NotFound(
+                f"cannot register {instance.id!r}: the backend has no instance {instance.name!r}; "
+                f"create it there first, or give the full name that the backend lists"
+            )
+        self._store.register(instance, StateChange(horizon=self._begins_after()))
+        audit.write([audit.Entry(audit.Event.REGISTERED, instance, caller=audit.OPERATOR)])
+
+    def forget(self, server: str) -> None:
+        """Delete an instance and everything recorded about its tags; the backend is not changed."""
+        instance = self._store.instance(server)
+        self._store.forget(server)
+        audit.write([audit.Entry(audit.Event.FORGOTTEN, instance, caller=audit.OPERATOR)])
+
+    def _check_new(self, instance: Instance) -> None:
+        check_server_id(instance.id)
+        check_instance(instance)
+        self._backend.check_name(instance.name)
 
     def _begins_after(self) -> int:
-        """The last job that can be about another instance of the same name.
+        """Return the last job that can be about an earlier instance of the same name.
 
-        A backend may have forgotten those that are long over.
+        The backend may have forgotten it, so the recorded jobs count, too.
         """
-        return max(self.backend.horizon(), self.store.last_job())
+        return max(self._backend.horizon(), self._store.last_job())
 
     def tags(self, asking: Asking, server: str) -> dict[str, Status]:
-        """The owner's tags on the server, with what is known of each."""
+        """Return the owner's tags on the server with their statuses."""
         instance = self._instance(asking, server)
-        return self.store.tags(server, self._rules(asking).prefix, being=instance)
+        return self._store.tags(server, self._rules(asking).prefix, being=instance)
 
     def status(self, asking: Asking, server: str, name: str) -> Status:
-        """What is known of one tag; NotFound if it is not there."""
+        """Return the status of one tag; raise NotFound if it is missing."""
         there = self.tags(asking, server)
         if name not in there:
             check_name(name)
-            raise errors.NotFound(f"there is no tag {name!r}")
+            raise errors.NotFound(f"no tag {name!r}")
         return there[name]
 
     def add(self, asking: Asking, server: str, name: str) -> bool:
-        """Adds a tag; False if it is there already."""
+        """Add a tag; return whether it was missing before.
+
+        Raises Conflict if the tag is incompatible with another one or still being deleted, and
+        BadRequest if the server has too many tags.
+        """
         rules = self._rules(asking)
-        states.wanted(rules, [name])
+        wanted = requests.wanted(rules, [name])
         begun, _ = self._change(
             asking,
             server,
-            lambda state: self._begun(rules, states.adding(state, rules, [name]), ()),
+            lambda state: self._begun(asking, rules, requests.adding(state, rules, wanted), ()),
         )
         return bool(begun)
 
     def delete(self, asking: Asking, server: str, name: str) -> None:
-        """Deletes a tag."""
+        """Delete a tag; raise NotFound if it is missing, and Conflict if it is PENDADD."""
         rules = self._rules(asking)
 
         def begin(state: State) -> list[Operation]:
-            states.deleting(state, rules, name)
-            return self._begun(rules, (), (name,))
+            return self._begun(asking, rules, (), [requests.deleting(state, rules, name)])
 
         self._change(asking, server, begin)
 
     def replace(self, asking: Asking, server: str, names: Iterable[str]) -> dict[str, Status]:
-        """Has the owner's tags be these, beside those that are still being added."""
+        """Replace the owner's ACTIVE tags with these, and return the tags that result.
+
+        PENDADD tags stay.
+        """
         rules = self._rules(asking)
-        wanted = states.wanted(rules, names)
+        wanted = requests.wanted(rules, names)
         _, then = self._change(
             asking,
             server,
-            lambda state: self._begun(rules, *states.replacing(state, rules, wanted)),
+            lambda state: self._begun(asking, rules, *requests.replacing(state, rules, wanted)),
         )
         return then.of(rules.prefix)
 
     def clear(self, asking: Asking, server: str) -> None:
-        """Deletes all of the owner's tags, beside those that are still being added."""
+        """Delete all ACTIVE tags of the owner; PENDADD ones stay."""
         rules = self._rules(asking)
         self._change(
-            asking, server, lambda state: self._begun(rules, (), states.clearing(state, rules))
+            asking,
+            server,
+            lambda state: self._begun(asking, rules, (), requests.clearing(state, rules)),
         )
 
-    def settle(self, outcome: Outcome, being: Instance | None = None) -> None:
-        """Writes what a job has done, whenever and however often one is told of it.
-
-        It is about the instance that has the name now, or about the given one if that is there.
-        """
-        if being is None:
-            known = self.store.change_named(
-                outcome.instance, lambda state: states.settling(state, outcome)
-            )
-        else:
-            known = self._settle_of(being, outcome)
-        if not known:
-            LOG.info("Job %s is about %r, which is not known here", outcome.job, outcome.instance)
-
-    def _settle_of(self, instance: Instance, outcome: Outcome) -> bool:
-        try:
-            self.store.change(
-                instance.id, lambda state: (states.settling(state, outcome), None), being=instance
-            )
-        except errors.NotFound:  # it has been forgotten meanwhile
-            return False
-        return True
-
-    def poll(self) -> int:
-        """Asks about every job that is under way, and settles those that are over; how many."""
-        return self._settle_what_is_over(self.store.pending())
-
-    def over(self) -> Over:
-        """Asks the same, for somebody else to settle."""
-        return self._over(self.store.pending())
-
-    def reconciliation(self, owners: Collection[Owner] = tuple(Owner)) -> Reconciliation:
-        """What brings the tags of these owners in line with what the backend has."""
-        return Reconciliation(self.store, self.backend, self.prefixes, self._give_up_after, owners)
-
-    def settle_lost(self, servers: Collection[str]) -> int:
-        """Settles what is under way for instances by what the backend has; how much of it."""
-        plans = self.reconciliation().carried_out_for(servers)
-        for plan in plans:
-            for step in plan.steps:
-                if step.action is not Action.LEFT:
-                    LOG.info(
-                        "%(instance)r: %(tag)a of %(prefix)r: %(action)s, for %(why)s",
-                        {
-                            "instance": plan.instance.name,
-                            "tag": step.tag,
-                            "prefix": step.prefix,
-                            "action": step.action.value,
-                            "why": step.why,
-                        },
-                    )
-        return sum(len(plan.change.ended) for plan in plans)
-
-    def _settle_what_may_be_over(self, instance: Instance) -> None:
-        """Settles what others wait for: that it is created, that there is room.
-
-        What is being added is left alone: that it is, is what the caller is told.
-        """
-        found = self.store.state(instance.id, being=instance).operations
-        waited_for = [(instance, each) for each in found if each.kind is not Kind.ADD]
-        try:
-            self._settle_what_is_over(waited_for)
-        except errors.SteelyardError as error:
-            LOG.warning("What has become of jobs cannot be asked: %s", error)
-        except Exception:  # a backend of somebody's can raise anything
-            LOG.exception("What has become of jobs cannot be asked")
-
-    def _settle_what_is_over(self, pending: Iterable[tuple[Instance, Operation]]) -> int:
-        """Of what the backend knows nothing any more, it shows in what is there.
-
-        One that cannot be settled holds up no others, and is told of in the end.
-        """
-        over = self._over(pending)
-        failures = []
-        for instance, outcome in over.outcomes:
-            try:
-                self.settle(outcome, being=instance)
-            except errors.SteelyardError as error:
-                failures.append(error)
-        lost = self.settle_lost(over.lost)
-        if failures:
-            raise failures[0]
-        return len(over.outcomes) + lost
-
-    def _over(self, pending: Iterable[tuple[Instance, Operation]]) -> Over:
-        under_way = list(pending)
-        found = progress(self.backend, [each for _, each in under_way], self._give_up_after)
-        if any(status is not JobStatus.RUNNING for status in found.values()):
-            # Another backend knows nothing of these jobs, or mistakes them for its own.
-            self.store.check_backend()
-        return Over(
-            tuple(
-                (instance, _outcome(instance, each, found[each.id]))
-                for instance, each in under_way
-                if found[each.id] in _ENDED
-            ),
-            frozenset(i.id for i, each in under_way if found[each.id] is JobStatus.LOST),
-        )
-
-    def _rules(self, asking: Asking) -> Rules:
-        most = MOST if asking.owner is Owner.USER else None
-        return Rules(self.prefixes.of(asking.owner), self._clashes, most)
+    def _rules(self, asking: Asking) -> TagRules:
+        most = MOST if asking.owner == Owner.USER else None
+        return TagRules(self._prefixes.of(asking.owner), self._clashes, most)
 
     def _instance(self, asking: Asking, server: str) -> Instance:
-        """The instance, unless it is another project's: then it is as if it were not there."""
-        instance = self.store.instance(server)
+        """Return the instance; raise NotFound if it is unknown or another project's."""
+        instance = self._store.instance(server)
         if isinstance(asking, Caller) and instance.project != asking.project:
-            raise errors.NotFound(f"there is no instance {server!r:.100}")
+            raise errors.NotFound(f"no instance {server!r:.100}")
         return instance
 
-    def _begun(self, rules: Rules, new: Sequence[str], gone: Sequence[str]) -> list[Operation]:
-        """What the backend is to do: first what is added, so that nothing is lost if that fails."""
+    def _begun(
+        self, asking: Asking, rules: TagRules, new: Sequence[Tag], gone: Sequence[Tag]
+    ) -> list[Operation]:
+        """Return the operations; additions come first, so that no tags are lost if they fail."""
         return [
-            self._operation(kind, rules, names)
-            for kind, names in ((Kind.ADD, new), (Kind.DELETE, gone))
-            if names
+            self._operation(asking, kind, rules, tags)
+            for kind, tags in ((Kind.ADD, new), (Kind.DELETE, gone))
+            if tags
         ]
 
-    def _operation(self, kind: Kind, rules: Rules, names: Sequence[str]) -> Operation:
-        operation = Operation(str(uuid.uuid4()), kind, rules.prefix, tuple(names), time.time())
-        self._encoded(operation)  # raises before anything is written if a name becomes too long
-        return operation
+    def _operation(
+        self, asking: Asking, kind: Kind, rules: TagRules, tags: Sequence[Tag]
+    ) -> Operation:
+        return Operation(
+            str(uuid.uuid4()),
+            kind,
+            rules.prefix,
+            tuple(tags),
+            time.time(),
+            caller=asking.user if isinstance(asking, Caller) else audit.OPERATOR,
+        )
 
-    def _encoded(self, operation: Operation) -> list[str]:
-        return [encode(name, operation.prefix) for name in operation.names]
-
+    @_within_request_timeout
     def _change(
         self, asking: Asking, server: str, begin: Callable[[State], list[Operation]]
     ) -> tuple[list[Operation], State]:
-        """Writes what is begun, has the backend do it, and undoes what that refuses.
+        """Record the operations that ``begin`` returns, submit them, and undo the refused ones.
 
-        What has been begun, and the state that it leaves.
+        Returns the operations, and the state after recording them.
         """
         instance = self._instance(asking, server)
 
-        def decide(state: State) -> tuple[Change, tuple[list[Operation], State]]:
-            states.check_created(state)
+        def decide(state: State) -> tuple[StateChange, tuple[list[Operation], State]]:
+            requests.check_created(state)
             begun = self._in_batches(instance.name, begin(state))
-            change = states.beginning(*begun)
+            change = requests.beginning(*begun)
             return change, (begun, change.applied(state))
 
         try:
-            begun, then = self.store.change(server, decide, being=instance)
+            begun, then = self._store.change(server, decide, being=instance)
         except errors.InvalidTag:
             raise
         except (errors.BadRequest, errors.Conflict):
-            self._settle_what_may_be_over(instance)
-            # Even if nothing was: somebody else may have settled it just before.
-            begun, then = self.store.change(server, decide, being=instance)
+            self.jobs.poll_instance(instance)
+            # Retry even if the poll changed nothing: another process may have applied an outcome.
+            begun, then = self._store.change(server, decide, being=instance)
         for index, operation in enumerate(begun):
             try:
-                self._submit(instance.name, operation)
+                self._submit(instance, operation)
             except errors.OutcomeUnknown:
-                # Of this one nobody knows; those behind it have never been asked for.
+                # The backend may still apply this one. The later ones were never submitted.
                 self._undo(server, begun[index + 1 :])
                 raise
-            except errors.BackendRefused:
+            except errors.BackendRefused as error:
                 self._undo(server, begun[index:])
+                if index and isinstance(error, errors.BackendUnreachable):
+                    raise errors.OutcomeUnknown(
+                        f"the backend became unreachable after it accepted some changes: {error}"
+                    ) from error
                 raise
         return begun, then
 
     def _in_batches(self, name: str, begun: Iterable[Operation]) -> list[Operation]:
-        """The operations with no more tags each than the backend takes at once."""
+        """Split the operations so that each fits into one job of the backend."""
         batched = []
         for operation in begun:
-            by_tag = dict(zip(self._encoded(operation), operation.names, strict=True))
-            for batch in self.backend.batches(name, list(by_tag)):
-                names = tuple(by_tag[tag] for tag in batch)
-                batched.append(dataclasses.replace(operation, id=str(uuid.uuid4()), names=names))
+            by_text = {tag.encoded: tag for tag in operation.tags}
+            for batch in self._backend.batches(name, list(by_text)):
+                tags = tuple(by_text[text] for text in batch)
+                batched.append(dataclasses.replace(operation, id=str(uuid.uuid4()), tags=tags))
         return batched
 
-    def _submit(self, instance: str, operation: Operation) -> None:
-        ask = {
-            Kind.CREATE: self.backend.create,
-            Kind.ADD: self.backend.add,
-            Kind.DELETE: self.backend.delete,
+    def _submit(self, instance: Instance, operation: Operation) -> None:
+        try:
+            job = self._submit_job(instance.name, operation)
+        except (errors.BackendRefused, errors.OutcomeUnknown) as error:
+            refused = isinstance(error, errors.BackendRefused)
+            event = audit.Event.REFUSED if refused else audit.Event.UNANSWERED
+            audit.write([audit.of_operation(event, instance, operation, reason=str(error))])
+            raise
+        audit.write([audit.of_operation(audit.Event.SUBMITTED, instance, operation, job)])
+        self._record_job(operation, job)
+
+    def _submit_job(self, instance: str, operation: Operation) -> int:
+        """Submit the operation to the backend, and return the number of the job."""
+        submit = {
+            Kind.CREATE: self._backend.create,
+            Kind.ADD: self._backend.add,
+            Kind.DELETE: self._backend.delete,
         }[operation.kind]
         try:
-            job = ask(instance, self._encoded(operation))
+            job = submit(instance, [tag.encoded for tag in operation.tags])
         except (errors.BackendRefused, errors.OutcomeUnknown):
             raise
-        except Exception as error:  # a backend of somebody's can raise anything: who knows
+        except Exception as error:  # a third-party backend can raise anything
             raise errors.OutcomeUnknown(
-                f"the backend has failed, and what it was asked may happen yet: "
-                f"{type(error).__name__}: {error}"
+                f"the backend failed, and may still apply the request: {type(error).__name__}: "
+                f"{error}"
             ) from error
-        try:
-            self.store.record_job(operation.id, job)
-        except errors.ServiceError as error:
-            # The job is under way; its outcome is recognised by what it does.
-            LOG.warning("Job %s cannot be written down: %s", job, error)
+        if type(job) is not int or not 1 <= job <= GREATEST_JOB:
+            raise errors.OutcomeUnknown(
+                f"invalid job number {job!r:.100} of the backend: expected a whole number from 1 "
+                f"to {GREATEST_JOB}; the backend may still apply the request"
+            )
+        return job
+
+    def _record_job(self, operation: Operation, job: int) -> None:
+        """Record the number of the job, with retries for some seconds if the database fails.
+
+        If it cannot be recorded, the job runs anyway, and its outcome is recognised by its tags.
+        """
+        deadline = time.monotonic() + self._record_for + min(deadlines.left(), 0.0)
+        pauses = Pauses(0.2, longest=1.0)
+        while True:
+            try:
+                self._store.record_job(operation.id, job)
+            except errors.ServiceError as error:
+                if time.monotonic() >= deadline:
+                    LOG.warning("Cannot record job %s: %s", job, error)
+                    return
+            else:
+                return
+            time.sleep(pauses.next())
 
     def _undo(self, server: str, begun: Sequence[Operation]) -> None:
         for operation in begun:
-            self.store.change(server, functools.partial(_undone, operation))
+            self._store.change(server, functools.partial(_undone, operation))
 
 
-def _outcome(instance: Instance, operation: Operation, status: JobStatus) -> Outcome:
-    assert operation.job is not None  # noqa: S101  (it is how the status has been asked for)
-    succeeded = status is JobStatus.SUCCEEDED
-    return Outcome(operation.job, instance.name, operation.kind, operation.keys, succeeded)
-
-
-def _not_its_database(identity: BackendIdentity, why: str) -> str:
-    return (
-        f"cannot record backend {identity}: it {why}, which the database has; use the "
-        f"configuration of the backend that has the instances, or 'steelyard tags backend set "
-        f"{identity.driver} --moved' if they were moved"
-    )
-
-
-def _undone(operation: Operation, state: State) -> tuple[Change, None]:
-    return states.failing(state, [operation]), None
+def _undone(operation: Operation, state: State) -> tuple[StateChange, None]:
+    return outcomes.failing(state, [operation]), None

@@ -1,1 +1,1 @@
-"""Where tags take effect: one module for each backend, and base.py for what they have in common."""
+"""The backends that apply tags, one module each; base.py is their contract."""

@@ -1,8 +1,7 @@
-"""A backend that is only here: for trying out, and for tests.
+"""A backend in the memory of the process, for trials and tests.
 
-It does what Ganeti does, as far as tags go: jobs take a while and run in order, an unknown instance
-is refused, a deletion of what is not there fails as a whole, and so does more than there is room
-for.
+It treats tags as Ganeti does: jobs take a while and run in order, and requests for unknown
+instances are refused. A job that deletes a missing tag, or adds too many tags, fails as a whole.
 """
 
 import re
@@ -12,21 +11,30 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from oslo_config import cfg
 
 from steelyard import errors
-from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
+from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend, TagJob
+from steelyard.tags.states.values import Kind
 
 _VALID = re.compile(r"[A-Za-z0-9_.+*/:@-]{1,128}")
 _MOST = 4096
-# Jobs that are over; of those before them it knows nothing more.
+# The most finished jobs that are kept; earlier ones are lost.
 _REMEMBERED = 10_000
 
-Work = Callable[[], bool]
+Work = Callable[[], str | None]
+"""A function that runs a job, and returns the reason if it failed, otherwise None."""
+
+
+def _exists(instance: str) -> str:
+    return f"cannot create instance {instance!r}: it exists already"
 
 
 class MemoryBackend(TagBackend):
-    """Instances and their tags. Jobs wait until ``run`` is called, or until they are asked about.
+    """A backend in memory, which several threads can use.
 
-    ``patient`` jobs wait for ``run`` alone.
+    Jobs wait until ``run`` is called or their statuses are requested. With ``patient``, they wait
+    for ``run`` only.
     """
+
+    in_process = True
 
     def __init__(self, conf: cfg.ConfigOpts | None = None, *, patient: bool = False) -> None:
         self._patient = patient
@@ -34,6 +42,8 @@ class MemoryBackend(TagBackend):
         self._last = 0
         self._waiting: dict[int, Work] = {}
         self._over: dict[int, JobStatus] = {}
+        self._failures: dict[int, str] = {}
+        self._described: dict[int, TagJob] = {}
         self._tags: dict[str, set[str]] = {}
 
     def identity(self) -> BackendIdentity:
@@ -42,24 +52,45 @@ class MemoryBackend(TagBackend):
     def create(self, instance: str, tags: Sequence[str]) -> int:
         with self._lock:
             if instance in self._tags:
-                raise errors.BackendRefused(f"there is already an instance {instance!r}")
-            return self._submit(lambda: self._create(instance, tags))
+                raise errors.BackendRefused(_exists(instance))
+            job = TagJob(instance, Kind.CREATE, frozenset(tags))
+            return self._submit(job, lambda: self._create(instance, tags))
 
     def add(self, instance: str, tags: Sequence[str]) -> int:
         with self._lock:
             self._check(instance)
-            return self._submit(lambda: self._add(instance, tags))
+            job = TagJob(instance, Kind.ADD, frozenset(tags))
+            return self._submit(job, lambda: self._add(instance, tags))
 
     def delete(self, instance: str, tags: Sequence[str]) -> int:
         with self._lock:
             self._check(instance)
-            return self._submit(lambda: self._delete(instance, tags))
+            job = TagJob(instance, Kind.DELETE, frozenset(tags))
+            return self._submit(job, lambda: self._delete(instance, tags))
 
     def jobs(self, numbers: Iterable[int]) -> Mapping[int, JobStatus]:
         if not self._patient:
             self.run()
         with self._lock:
             return {number: self._status(number) for number in numbers}
+
+    def reasons(self, numbers: Iterable[int]) -> Mapping[int, str]:
+        with self._lock:
+            return {each: self._failures[each] for each in numbers if each in self._failures}
+
+    def jobs_since(self, number: int) -> Mapping[int, JobStatus]:
+        if not self._patient:
+            self.run()
+        with self._lock:
+            return {each: self._status(each) for each in self._described if each > number}
+
+    def tag_jobs(self, numbers: Iterable[int]) -> Mapping[int, Sequence[TagJob]]:
+        with self._lock:
+            return {
+                number: [self._described[number]]
+                for number in numbers
+                if self._status(number) is JobStatus.SUCCEEDED
+            }
 
     def horizon(self) -> int:
         with self._lock:
@@ -70,47 +101,50 @@ class MemoryBackend(TagBackend):
             return {name: frozenset(self._tags[name]) for name in instances if name in self._tags}
 
     def adopt(self, there: Mapping[str, Iterable[str]], last_job: int = 0) -> None:
-        """Has these instances with these tags from now on, as if they had always been there.
-
-        ``last_job`` is the number that its jobs come after.
-        """
         with self._lock:
             self._tags |= {name: set(tags) for name, tags in there.items()}
             self._last = max(self._last, last_job)
 
     def remove(self, instance: str) -> None:
-        """Has the instance no longer, as if it had never been there."""
+        """Remove the instance without a job, as if it had never existed."""
         with self._lock:
             self._tags.pop(instance, None)
 
     def run(self, most: int | None = None) -> None:
-        """Does the jobs that wait, or the first few of them."""
+        """Run the waiting jobs, or the first ``most`` of them."""
         with self._lock:
             for number in list(self._waiting)[:most]:
-                done = self._waiting[number]()
-                self._end(number, JobStatus.SUCCEEDED if done else JobStatus.FAILED)
+                self._end(number, self._waiting[number]())
 
     def fail(self, number: int) -> None:
-        """Has a job that waits end without having done anything."""
+        """Fail a waiting job, without any effect on tags."""
         with self._lock:
             if number in self._waiting:
-                self._end(number, JobStatus.FAILED)
+                self._end(number, "the job was canceled")
 
     def lose(self, number: int) -> None:
-        """Knows nothing more of a job that is over, as if that had been long ago."""
+        """Forget a finished job, as if it had finished long ago."""
         with self._lock:
-            self._over.pop(number, None)
+            self._forget(number)
 
-    def _submit(self, work: Work) -> int:
+    def _submit(self, job: TagJob, work: Work) -> int:
         self._last += 1
+        self._described[self._last] = job
         self._waiting[self._last] = work
         return self._last
 
-    def _end(self, number: int, status: JobStatus) -> None:
+    def _end(self, number: int, failure: str | None) -> None:
         del self._waiting[number]
-        self._over[number] = status
+        self._over[number] = JobStatus.SUCCEEDED if failure is None else JobStatus.FAILED
+        if failure is not None:
+            self._failures[number] = failure
         if len(self._over) > _REMEMBERED:
-            del self._over[next(iter(self._over))]
+            self._forget(next(iter(self._over)))
+
+    def _forget(self, number: int) -> None:
+        if self._over.pop(number, None) is not None:
+            del self._described[number]
+            self._failures.pop(number, None)
 
     def _status(self, number: int) -> JobStatus:
         if number in self._waiting:
@@ -119,26 +153,31 @@ class MemoryBackend(TagBackend):
 
     def _check(self, instance: str) -> None:
         if instance not in self._tags:
-            raise errors.BackendRefused(f"there is no instance {instance!r}")
+            raise errors.BackendRefused(f"no instance {instance!r}")
 
-    def _create(self, instance: str, tags: Sequence[str]) -> bool:
+    def _create(self, instance: str, tags: Sequence[str]) -> str | None:
         if instance in self._tags:
-            return False
+            return _exists(instance)
         self._tags[instance] = set()
-        if not self._add(instance, tags):
+        failure = self._add(instance, tags)
+        if failure is not None:
             del self._tags[instance]
-        return instance in self._tags
+        return failure
 
-    def _add(self, instance: str, tags: Sequence[str]) -> bool:
+    def _add(self, instance: str, tags: Sequence[str]) -> str | None:
         there = self._tags[instance] | set(tags)
-        if len(there) > _MOST or not all(map(_VALID.fullmatch, tags)):
-            return False
+        if len(there) > _MOST:
+            return f"too many tags: an instance has at most {_MOST}, and would have {len(there)}"
+        invalid = [tag for tag in tags if not _VALID.fullmatch(tag)]
+        if invalid:
+            return f"invalid tag {invalid[0]!r}: expected 1 to 128 of A-Z, a-z, 0-9 and _.+*/:@-"
         self._tags[instance] = there
-        return True
+        return None
 
-    def _delete(self, instance: str, tags: Sequence[str]) -> bool:
+    def _delete(self, instance: str, tags: Sequence[str]) -> str | None:
         there = self._tags[instance]
-        if not there.issuperset(tags):
-            return False
+        missing = sorted(set(tags) - there)
+        if missing:
+            return f"no tag {missing[0]!r}"
         self._tags[instance] = there - set(tags)
-        return True
+        return None

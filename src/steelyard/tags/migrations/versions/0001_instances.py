@@ -1,16 +1,16 @@
-"""Instances: what servers are called here and at the backend."""
+"""The table of instances, with their ids and their names at the backend."""
 
 import sqlalchemy as sa
 
-from steelyard import schema_changes
-from steelyard.stores import Text
+from steelyard.sql.schema_changes import SchemaEditor
+from steelyard.sql.stores import Text
 
 revision = "0001"
 down_revision = None
 
 
-def upgrade() -> None:
-    schema_changes.create_table(
+def upgrade(schema: SchemaEditor) -> None:
+    schema.create_table(
         "tag_instances",
         sa.Column("number", sa.Integer, primary_key=True),
         sa.Column("id", Text(64), nullable=False),
@@ -24,5 +24,5 @@ def upgrade() -> None:
     )
 
 
-def downgrade() -> None:
-    schema_changes.drop_table("tag_instances")
+def downgrade(schema: SchemaEditor) -> None:
+    schema.drop_table("tag_instances")

@@ -1,16 +1,16 @@
-"""Tags of instances, with who owns them and what is known of them."""
+"""The table of tags, with their owners' prefixes and their statuses."""
 
 import sqlalchemy as sa
 
-from steelyard import schema_changes
-from steelyard.stores import Text
+from steelyard.sql.schema_changes import SchemaEditor
+from steelyard.sql.stores import Text
 
 revision = "0002"
 down_revision = "0001"
 
 
-def upgrade() -> None:
-    schema_changes.create_table(
+def upgrade(schema: SchemaEditor) -> None:
+    schema.create_table(
         "instance_tags",
         sa.Column(
             "instance_id",
@@ -24,5 +24,5 @@ def upgrade() -> None:
     )
 
 
-def downgrade() -> None:
-    schema_changes.drop_table("instance_tags")
+def downgrade(schema: SchemaEditor) -> None:
+    schema.drop_table("instance_tags")

@@ -1,16 +1,16 @@
-"""What the backend is doing."""
+"""The table of pending operations."""
 
 import sqlalchemy as sa
 
-from steelyard import schema_changes
-from steelyard.stores import Text
+from steelyard.sql.schema_changes import SchemaEditor
+from steelyard.sql.stores import Text
 
 revision = "0003"
 down_revision = "0002"
 
 
-def upgrade() -> None:
-    schema_changes.create_table(
+def upgrade(schema: SchemaEditor) -> None:
+    schema.create_table(
         "tag_operations",
         sa.Column("id", Text(36), primary_key=True),
         sa.Column(
@@ -27,5 +27,5 @@ def upgrade() -> None:
     )
 
 
-def downgrade() -> None:
-    schema_changes.drop_table("tag_operations")
+def downgrade(schema: SchemaEditor) -> None:
+    schema.drop_table("tag_operations")

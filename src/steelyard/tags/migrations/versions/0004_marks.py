@@ -1,16 +1,16 @@
-"""What has been seen of jobs, for longer than the tags themselves are there."""
+"""The table of the last known job of each tag, which outlives the tag."""
 
 import sqlalchemy as sa
 
-from steelyard import schema_changes
-from steelyard.stores import Text
+from steelyard.sql.schema_changes import SchemaEditor
+from steelyard.sql.stores import Text
 
 revision = "0004"
 down_revision = "0003"
 
 
-def upgrade() -> None:
-    schema_changes.create_table(
+def upgrade(schema: SchemaEditor) -> None:
+    schema.create_table(
         "tag_marks",
         sa.Column(
             "instance_id",
@@ -26,5 +26,5 @@ def upgrade() -> None:
     )
 
 
-def downgrade() -> None:
-    schema_changes.drop_table("tag_marks")
+def downgrade(schema: SchemaEditor) -> None:
+    schema.drop_table("tag_marks")

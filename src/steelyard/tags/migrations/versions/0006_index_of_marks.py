@@ -1,14 +1,14 @@
-"""The index that old marks are found with."""
+"""The index of marks by age."""
 
-from steelyard import schema_changes
+from steelyard.sql.schema_changes import SchemaEditor
 
 revision = "0006"
 down_revision = "0005"
 
 
-def upgrade() -> None:
-    schema_changes.create_index("tag_marks_seen_idx", "tag_marks", ["seen"])
+def upgrade(schema: SchemaEditor) -> None:
+    schema.create_index("tag_marks_seen_idx", "tag_marks", ["seen"])
 
 
-def downgrade() -> None:
-    schema_changes.drop_index("tag_marks_seen_idx", "tag_marks")
+def downgrade(schema: SchemaEditor) -> None:
+    schema.drop_index("tag_marks_seen_idx", "tag_marks")

@@ -1,16 +1,16 @@
-"""The backend that the database belongs to."""
+"""The record of the backend that the database belongs to."""
 
 import sqlalchemy as sa
 
-from steelyard import schema_changes
-from steelyard.stores import Text
+from steelyard.sql.schema_changes import SchemaEditor
+from steelyard.sql.stores import Text
 
 revision = "0007"
 down_revision = "0006"
 
 
-def upgrade() -> None:
-    schema_changes.create_table(
+def upgrade(schema: SchemaEditor) -> None:
+    schema.create_table(
         "tag_backend",
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("driver", Text(64), nullable=False),
@@ -18,5 +18,5 @@ def upgrade() -> None:
     )
 
 
-def downgrade() -> None:
-    schema_changes.drop_table("tag_backend")
+def downgrade(schema: SchemaEditor) -> None:
+    schema.drop_table("tag_backend")

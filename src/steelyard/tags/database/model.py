@@ -1,8 +1,8 @@
-"""The tables of instances, their tags, what is under way at the backend, and what has been done."""
+"""The tables of instances, tags, operations and marks, of the backend and of the watch."""
 
 import sqlalchemy as sa
 
-from steelyard.stores import Text
+from steelyard.sql.stores import Text
 from steelyard.tags import names
 
 metadata = sa.MetaData()
@@ -22,10 +22,10 @@ def _instance(*, primary_key: bool = False) -> sa.Column[int]:
 
 
 def _tag() -> tuple[sa.Column[int], sa.Column[str], sa.Column[str]]:
-    """The key of a tag.
+    """Return the columns of a tag's key, which is the primary key.
 
-    It is the primary one because InnoDB, when it checks a unique key of another kind, locks the
-    neighbours of what has been removed: other instances would have to wait.
+    When InnoDB checks any other unique key, it locks the neighbours of deleted rows, so changes of
+    other instances would have to wait.
     """
     return (
         _instance(primary_key=True),
@@ -42,21 +42,35 @@ instances = sa.Table(
     sa.Column("name", Text(255), nullable=False),
     sa.Column("project", Text(255), nullable=False),
     sa.Column("user", Text(255), nullable=False),
-    # Rises with each change, which a transaction of the REPEATABLE READ kind learns by.
+    # Rises with each change, so a REPEATABLE READ transaction can tell that it sees an old row.
     sa.Column("generation", sa.Integer, nullable=False, server_default="0"),
-    # All jobs up to this number were over when the backend was looked at.
+    # All jobs up to this number are finished, and their results are recorded.
     sa.Column("horizon", sa.BigInteger, nullable=False, server_default="0"),
     sa.UniqueConstraint("id", name="uniq_tag_instances0id"),
     sa.UniqueConstraint("name", name="uniq_tag_instances0name"),
+    info={"revision": "0001"},
 )
 
-# One row at most: the backend that everything in the other tables is about.
+# At most one row: the backend that the database belongs to.
 backend = sa.Table(
     "tag_backend",
     metadata,
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("driver", Text(64), nullable=False),
     sa.Column("name", Text(255), nullable=False),
+    info={"revision": "0007"},
+)
+
+# At most one row: how far the watch has followed the backend's jobs.
+watch = sa.Table(
+    "tag_watch",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    # All jobs up to this one are finished and applied; NULL if none has been followed yet.
+    sa.Column("job", sa.BigInteger),
+    # When all instances were reconciled, in seconds since the epoch.
+    sa.Column("reconciled", sa.Double),
+    info={"revision": "0008"},
 )
 
 tags = sa.Table(
@@ -64,6 +78,7 @@ tags = sa.Table(
     metadata,
     *_tag(),
     sa.Column("status", Text(16), nullable=False),
+    info={"revision": "0002"},
 )
 
 operations = sa.Table(
@@ -76,11 +91,13 @@ operations = sa.Table(
     sa.Column("names", sa.JSON, nullable=False),
     sa.Column("job", sa.BigInteger),
     sa.Column("begun", sa.Double, nullable=False),
+    sa.Column("caller", Text(255)),
     sa.Index("tag_operations_instance_idx", "instance_id"),
+    info={"revision": "0003"},
 )
 
-# What outlives a tag: the last job whose success has been seen, so that an older one changes
-# nothing.
+# The last job known to have succeeded for each tag, so that late outcomes of earlier jobs change
+# nothing. A row outlives its tag.
 marks = sa.Table(
     "tag_marks",
     metadata,
@@ -89,4 +106,5 @@ marks = sa.Table(
     sa.Column("there", sa.Boolean, nullable=False),
     sa.Column("seen", sa.Double, nullable=False),
     sa.Index("tag_marks_seen_idx", "seen"),
+    info={"revision": "0004"},
 )

@@ -1,4 +1,4 @@
-"""The broker that outcomes of jobs come through: AMQP, by kombu."""
+"""The message broker that delivers outcomes of jobs: AMQP, by kombu."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -8,43 +8,53 @@ import kombu
 import kombu.exceptions
 
 from steelyard import errors
-from steelyard.tags import messages
-from steelyard.tags.states import Outcome
+from steelyard.tags.jobs import messages
+from steelyard.tags.states.values import Outcome
 
 EMBEDDED = "memory://"
-"""A broker within this process, for trying out."""
+"""The URL of a broker within this process, for trials."""
 
 REASON = "steelyard-reason"
-"""The header of a message that has been put aside, which says why."""
+"""The header of a dead letter with the reason why the message was rejected."""
 
 _PERSISTENT = 2
 _CONNECT_TIMEOUT = 5.0
-# Of what has been cut off from us we hear nothing; we do not wait for ever.
+# Seconds to wait for an answer. Without a timeout, a broken network would block for ever.
 _ANSWER_TIMEOUT = 20
 _HEARTBEAT = 60
-# The one within this process is looked at this often.
-_LOOK = 0.02
+# Seconds between polls of the broker within this process.
+_POLL_EVERY = 0.02
 
 
 class Broker:
-    """A queue of outcomes at a broker, and beside it one for what nobody can read.
+    """A queue of outcomes at a broker, and a queue of dead letters for malformed messages.
 
-    Both outlive the broker, and so does what is in them. Messages go to the queue directly; to have
-    it filled by an exchange, bind it to that at the broker.
+    The queues and their messages survive a restart of the broker. Messages are published to the
+    queue directly. If ``bound_to`` is the name of a topic exchange and a pattern for routing keys,
+    the queue also receives matching messages of that exchange.
     """
 
-    def __init__(self, url: str = EMBEDDED, queue: str = "steelyard.tags") -> None:
+    def __init__(
+        self,
+        url: str = EMBEDDED,
+        queue: str = "steelyard.tags",
+        bound_to: tuple[str, str] | None = None,
+    ) -> None:
         self._url = url
+        self._bound_to = bound_to
         self.queue = kombu.Queue(queue, durable=True)
         self.dead = kombu.Queue(f"{queue}.dead", durable=True)
 
     def __str__(self) -> str:
-        """Where it is, without a password."""
+        """Return the URL of the broker without the password."""
         return str(kombu.Connection(self._url).as_uri())
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[kombu.Connection]:
-        """A connection to it, where the queues are; NoAccess for whatever goes wrong with that."""
+        """Yield a connection to the broker, after declaring the queues.
+
+        Raises NoAccess for failures of the broker and of the connection, in the block too.
+        """
         connection = kombu.Connection(
             self._url,
             connect_timeout=_CONNECT_TIMEOUT,
@@ -61,15 +71,23 @@ class Broker:
             connection.ensure_connection(max_retries=0)
             for queue in (self.queue, self.dead):
                 queue(connection.default_channel).declare()
+            if self._bound_to is not None:
+                self._bind(connection.default_channel, *self._bound_to)
             yield connection
         except failures as error:
-            raise errors.NoAccess(f"the broker {self} cannot do it: {_said(error)}") from error
+            raise errors.NoAccess(f"the broker '{self}' failed: {_message(error)}") from error
         finally:
             connection.release()
 
+    def _bind(self, channel: Any, name: str, pattern: str) -> None:
+        """Bind the queue to the exchange, which is declared as snf-ganeti-eventd declares it."""
+        exchange = kombu.Exchange(name, type="topic", durable=True)
+        exchange(channel).declare()
+        self.queue(channel).bind_to(exchange, routing_key=pattern)
+
     @contextlib.contextmanager
     def publishing(self) -> Iterator[Callable[[Outcome], None]]:
-        """What publishes an outcome; it returns when the broker has it for good."""
+        """Yield a function that publishes an outcome and waits for the broker's confirmation."""
         with self.connected() as connection:
             producer = kombu.Producer(connection.default_channel)
 
@@ -84,8 +102,8 @@ class Broker:
 
             yield publish
 
-    def put_aside(self, channel: Any, body: bytes | str, why: str) -> None:
-        """Keeps a message, as it is, beside the queue."""
+    def dead_letter(self, channel: Any, body: bytes | str, why: str) -> None:
+        """Publish the message unchanged to the queue of dead letters, with the reason."""
         kombu.Producer(channel).publish(
             body.encode(errors="surrogatepass") if isinstance(body, str) else body,
             routing_key=self.dead.name,
@@ -98,8 +116,8 @@ class Broker:
 
 def _settings(url: str) -> dict[str, Any]:
     if url.startswith(EMBEDDED):
-        return {"transport_options": {"polling_interval": _LOOK}}
-    # With the name of the host, the certificate must be for that, and from whom this host trusts.
+        return {"transport_options": {"polling_interval": _POLL_EVERY}}
+    # With None, kombu checks the certificate against the host name in the URL.
     tls = {"ssl": {"server_hostname": None}} if url.startswith("amqps:") else {}
     options = {
         "confirm_publish": True,
@@ -109,6 +127,6 @@ def _settings(url: str) -> dict[str, Any]:
     return {"transport_options": options, **tls}
 
 
-def _said(error: BaseException) -> str:
-    """What the library says, in one line; some of its errors say nothing."""
+def _message(error: BaseException) -> str:
+    """Return the error's message on one line, or the error's name if it has none."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -1,10 +1,10 @@
-"""The backend that a database of tags belongs to, recorded in the database."""
+"""The record of the backend that a database of tags belongs to."""
 
 import sqlalchemy as sa
 
 from steelyard import errors
-from steelyard.tags import model
 from steelyard.tags.backends.base import BackendIdentity, TagBackend
+from steelyard.tags.database import model
 
 _SET = "steelyard tags backend set"
 # The number of the only row.
@@ -12,24 +12,27 @@ _NUMBER = 1
 
 
 class Writer:
-    """A backend on whose behalf a database is written, with its identity once it is known."""
+    """The backend for which this process writes to a database, with its last known identity."""
 
     def __init__(self, backend: TagBackend) -> None:
-        self._backend = backend
+        self.backend = backend
         self._known: BackendIdentity | None = None
 
     def identity(self) -> BackendIdentity:
-        """Return the identity that the backend told last; ask it if it has told none."""
+        """Return the last known identity of the backend; ask the backend if there is none."""
         return self._known or self.ask()
 
     def ask(self) -> BackendIdentity:
-        """Ask the backend for its identity."""
+        """Ask the backend for its identity.
+
+        Raises BackendUnreachable if the backend fails, and PluginError for an invalid answer.
+        """
         try:
-            found = self._backend.identity()
+            found = self.backend.identity()
         except errors.SteelyardError:
             raise
         except Exception as error:  # a third-party backend can raise anything
-            raise errors.BackendRefused(
+            raise errors.BackendUnreachable(
                 f"cannot ask the backend for its name: {type(error).__name__}: {error}"
             ) from error
         if not isinstance(found, BackendIdentity):
@@ -46,7 +49,7 @@ def recorded(connection: sa.Connection) -> BackendIdentity | None:
 
 
 def recorded_if_any(connection: sa.Connection) -> BackendIdentity | None:
-    """Return the recorded backend; the tables may be old or missing."""
+    """Return the recorded backend; None also if the tables are too old or missing."""
     return recorded(connection) if sa.inspect(connection).has_table(model.backend.name) else None
 
 
@@ -56,12 +59,12 @@ def check(connection: sa.Connection, writer: BackendIdentity) -> None:
 
 
 def check_until_commit(connection: sa.Connection, writer: BackendIdentity) -> None:
-    """Check the same, and keep others from changing the record until the transaction ends."""
+    """Check as ``check`` does, and lock the record against changes until the transaction ends."""
     _check(_row(connection, _recorded().with_for_update(read=True)), writer)
 
 
 def record(connection: sa.Connection, identity: BackendIdentity) -> None:
-    """Record the backend, or raise WrongBackend if another one is recorded."""
+    """Record the backend; raise WrongBackend if another one is recorded."""
     values = {"number": _NUMBER, "driver": identity.driver, "name": identity.name}
     if recorded(connection) is None:
         try:
@@ -73,7 +76,10 @@ def record(connection: sa.Connection, identity: BackendIdentity) -> None:
 
 
 def rename(connection: sa.Connection, identity: BackendIdentity) -> None:
-    """Record the new name of the recorded backend."""
+    """Record a new name of the recorded backend.
+
+    Raises Conflict if no backend is recorded, or one with another driver.
+    """
     owner = _locked(connection)
     if owner is None:
         raise errors.Conflict(
@@ -89,12 +95,16 @@ def rename(connection: sa.Connection, identity: BackendIdentity) -> None:
 
 
 def move(connection: sa.Connection, identity: BackendIdentity, *, drop_unfinished: bool) -> None:
-    """Record another backend, or raise Conflict while operations are unfinished."""
+    """Record another backend.
+
+    Raises Conflict if it is recorded already, or while operations are pending unless
+    ``drop_unfinished`` is True. The caller then drops these operations.
+    """
     owner = _locked(connection)
     if owner == identity:
         raise errors.Conflict(
             f"cannot move to backend {identity}: the database belongs to it already; to forget "
-            f"its jobs, run 'steelyard tags reconcile --jobs-anew'"
+            f"its jobs, run 'steelyard tags reconcile --forget-jobs'"
         )
     count = unfinished(connection)
     if count and not drop_unfinished:
@@ -110,13 +120,13 @@ def move(connection: sa.Connection, identity: BackendIdentity, *, drop_unfinishe
 
 
 def unfinished(connection: sa.Connection) -> int:
-    """Return the number of unfinished operations."""
+    """Return the number of pending operations."""
     count = sa.select(sa.func.count()).select_from(model.operations)
     return int(connection.execute(count).scalar_one())
 
 
 def check_free_for(owner: BackendIdentity | None, identity: BackendIdentity) -> None:
-    """Raise WrongBackend if the database has another owner."""
+    """Raise WrongBackend if the database belongs to another backend."""
     if owner not in (None, identity):
         raise _conflict(owner, identity)
 
@@ -133,14 +143,14 @@ def _check(owner: BackendIdentity | None, writer: BackendIdentity) -> None:
 def _conflict(owner: BackendIdentity | None, writer: BackendIdentity) -> errors.WrongBackend:
     return errors.WrongBackend(
         f"cannot use the database: it belongs to backend {owner}, and backend {writer} is "
-        f"configured (option backend in [steelyard_tags], memory by default); name the "
-        f"--config-file of {owner}, or see '{_SET} --help' if the backend was renamed or the "
-        f"instances were moved"
+        f"configured (option backend in [steelyard_tags], memory by default); pass the "
+        f"configuration of {owner} with --config-file, or see '{_SET} --help' if the "
+        f"backend was renamed or the instances were moved"
     )
 
 
 def _locked(connection: sa.Connection) -> BackendIdentity | None:
-    """Return the recorded backend once no other transaction relies on it."""
+    """Lock the record, and return the recorded backend or None."""
     return _row(connection, _recorded().with_for_update())
 
 

@@ -1,0 +1,1 @@
+"""The database of instance tags: its tables, its store, and the record of its backend."""

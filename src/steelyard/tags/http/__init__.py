@@ -1,0 +1,1 @@
+"""The HTTP API of tags, its OpenAPI description, and its client."""

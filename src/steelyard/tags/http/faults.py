@@ -1,0 +1,16 @@
+"""Reasons in errors of the HTTP API, as the service writes them and the client reads them."""
+
+import enum
+
+
+class FaultReason(enum.StrEnum):
+    """The reason of an error with status 503, for programs."""
+
+    BACKEND_UNREACHABLE = "backendUnreachable"
+    """The backend received no change."""
+
+    OUTCOME_UNKNOWN = "outcomeUnknown"
+    """The backend may still apply the request, or a part of it."""
+
+    DATABASE_UNREACHABLE = "databaseUnreachable"
+    """The request may still be applied: the database may have failed after a job was submitted."""

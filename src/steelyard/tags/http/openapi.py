@@ -1,0 +1,108 @@
+"""The OpenAPI 3.1 description of the HTTP API."""
+
+from typing import Any
+
+from steelyard.tags.http import schemas
+from steelyard.tags.names import Owner
+from steelyard.web import callers, faults, openapi
+from steelyard.web.openapi import Operations, in_path, response
+
+_ABOUT = """
+Tags of servers, as in OpenStack: text that users attach to their servers. A backend applies the
+tags where the servers run. A new tag is `PENDADD` until the backend has applied it, then `ACTIVE`.
+Only `ACTIVE` tags can be deleted or replaced.
+
+Clients do not identify themselves: keystonemiddleware in front of the service validates a token, or
+a trusted proxy sets the headers.
+"""
+
+_REASONS = {
+    400: "The request is malformed or inconsistent, or has too many tags.",
+    401: "No trusted source identifies the caller.",
+    404: "The project has no such server, or the server has no such tag.",
+    409: "The request conflicts with existing tags or a pending operation.",
+    413: "The request is too large.",
+    415: "The Content-Type is not application/json.",
+    500: "Internal error, or the service is misconfigured.",
+    502: "The backend refused the request.",
+    503: (
+        "With the `reason` `backendUnreachable`, nothing was changed. With `outcomeUnknown` or "
+        "`databaseUnreachable`, the request may still be applied: list the tags later."
+    ),
+}
+_OPERATIONS = Operations(_REASONS, faults.NAMES)
+_ANY = (401, 413, 500, 503)
+_CHANGING = (*_ANY, 404, 502)
+
+_SERVER = "/servers/{server}/tags"
+
+
+def description(trust: callers.Trust) -> dict[str, Any]:
+    """Return the description, as a JSON value, of a service with this trust."""
+    return openapi.description(
+        "Instance tags",
+        _ABOUT,
+        {
+            "/servers": _servers(),
+            _SERVER: _tags(),
+            _SERVER + "/{tag}": _tag(),
+            openapi.PATH: _OPERATIONS.of_description(413, 500),
+        },
+        {
+            "Tags": schemas.tags(Owner.USER),
+            "NewServer": schemas.new_server(Owner.USER),
+            "TagsAnswer": schemas.TAGS_ANSWER,
+            "ServerAnswer": schemas.SERVER_ANSWER,
+            **{name: schemas.fault(status) for status, name in faults.NAMES.items()},
+        },
+        openapi.keys(trust),
+    )
+
+
+def _servers() -> dict[str, Any]:
+    answers = {202: response("The server is being created.", "ServerAnswer")}
+    faults = (*_ANY, 400, 409, 415, 502)
+    create = _OPERATIONS.described(
+        "create_server", "Create a server with tags", answers, faults, "NewServer"
+    )
+    answers[202]["links"] = {
+        name: {"operationId": name, "parameters": {"server": "$response.body#/server/id"}}
+        for name in ("list_tags", "replace_tags", "add_tag", "tag_exists", "delete_tag")
+    }
+    return {"post": create}
+
+
+def _tags() -> dict[str, Any]:
+    there = {200: response("The tags with their statuses.", "TagsAnswer")}
+    gone = {204: response("The `ACTIVE` tags are being deleted.")}
+    return {
+        "parameters": [in_path("server", schemas.SERVER_ID)],
+        "get": _OPERATIONS.described("list_tags", "List the tags", there, (*_ANY, 404)),
+        "put": _OPERATIONS.described(
+            "replace_tags", "Replace all tags", there, (*_CHANGING, 400, 409, 415), "Tags"
+        ),
+        "delete": _OPERATIONS.described("delete_all_tags", "Delete all tags", gone, _CHANGING),
+    }
+
+
+def _tag() -> dict[str, Any]:
+    there = response("The server has the tag.", headers={"Tag-Status": schemas.STATUS})
+    new = response("The tag is being added.", headers={"Location": {"type": "string"}})
+    return {
+        "parameters": [in_path("server", schemas.SERVER_ID), in_path("tag", schemas.TAG)],
+        "get": _OPERATIONS.described(
+            "tag_exists", "Get the status of a tag", {204: there}, (*_ANY, 400, 404)
+        ),
+        "put": _OPERATIONS.described(
+            "add_tag",
+            "Add a tag",
+            {201: new, 204: response("The server has the tag already.")},
+            (*_CHANGING, 400, 409),
+        ),
+        "delete": _OPERATIONS.described(
+            "delete_tag",
+            "Delete a tag",
+            {204: response("The tag is being deleted.")},
+            (*_CHANGING, 400, 409),
+        ),
+    }

@@ -1,0 +1,1 @@
+"""Jobs of the backend: tracking the service's own, following others', applying outcomes."""
