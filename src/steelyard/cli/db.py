@@ -1,34 +1,50 @@
-"""steelyard db upgrade|current|history"""
+"""The commands ``db upgrade``, ``db downgrade``, ``db current`` and ``db history``."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from steelyard import conf as options
 from steelyard import consumers, errors, extras
-from steelyard.cli.app import Action, Listing
-from steelyard.cli.consumers import URL, existing
+from steelyard.cli.commands import Command, Listed, Listing
+from steelyard.cli.consumers import require_tag_database
+from steelyard.cli.inputs.consumer_models import URL_EXAMPLES, existing
+from steelyard.text.wording import counted
 
 if TYPE_CHECKING:
-    from steelyard.stores import Store
+    from steelyard.sql.stores import Store
     from steelyard.tags import TagStore
 
 _CONSUMERS, _TAGS = "consumers", "tags"
+_BASE = "base"
 
 
-class _AtUrl(Action):
-    """A command on the tables of a store in the database at a URL."""
+class _AtUrl(Command):
+    """A command on the tables of one schema in the database at a URL."""
+
+    has_defaults = True
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
+        source, schema = (
+            (
+                f"; default for tags: connection in [{options.TAGS_GROUP}] of a --config-file",
+                f"; default: {_CONSUMERS}",
+            )
+            if self.has_defaults
+            else ("", "")
+        )
         parser.add_argument(
             "--url",
-            help=f"the database, as a URL {URL}; for tags, the configured one unless given",
+            required=not self.has_defaults,
+            help=f"SQLAlchemy URL of the database, {URL_EXAMPLES}{source}",
         )
         parser.add_argument(
             "--schema",
             choices=[_CONSUMERS, _TAGS],
-            default=_CONSUMERS,
-            help="whose tables; %(default)s unless given",
+            required=not self.has_defaults,
+            default=_CONSUMERS if self.has_defaults else None,
+            help=f"tables to use, for consumers or for tags{schema}",
         )
         return parser
 
@@ -36,14 +52,17 @@ class _AtUrl(Action):
         if parsed_args.schema == _TAGS:
             return self.tag_store(parsed_args)
         if parsed_args.url is None:
-            raise errors.BadRequest("the database of consumers is missing: name it with --url")
+            raise errors.BadRequest("missing --url: name the consumer database")
         return self.opened.enter_context(consumers.ConsumerStore(self.url(parsed_args)))
 
     def tag_store(self, parsed_args: argparse.Namespace) -> "TagStore":
         with extras.required("sql", "the tag store"):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
-        url = self.named_url(parsed_args)
-        return self.opened.enter_context(configured.store(self.configuration(), url))
+        conf, url = self.configuration(), self.named_url(parsed_args)
+        options.register_tags(conf)
+        self.warn_of_unknown_options(conf)
+        require_tag_database(conf, url)
+        return self.opened.enter_context(configured.store(conf, url))
 
     def named_url(self, parsed_args: argparse.Namespace) -> str | None:
         return None if parsed_args.url is None else self.url(parsed_args)
@@ -52,15 +71,20 @@ class _AtUrl(Action):
         return existing(parsed_args.url)
 
 
-class DbUpgrade(_AtUrl, Action):
-    """Create the tables of consumers or of tags, or bring them up to date.
+class DbUpgrade(_AtUrl, Command):
+    """Create or upgrade the consumer tables or the tag tables.
 
-    A database that a Placement lives in is refused for consumers. What has been done is kept when a
-    later step fails; the command can be repeated.
+    For consumers, the database of a Placement is rejected. If a step fails, the steps before it are
+    kept, and the command can be repeated.
 
-    For tags, record the backend that the configuration names: the database belongs to it from then
-    on. A database that belongs to another backend is left as it is.
+    For tags, the command also records the backend, if the configuration names one. From then on,
+    the database belongs to this backend. A database that belongs to another backend is not changed.
     """
+
+    examples = (
+        "steelyard db upgrade --url sqlite:////var/lib/consumers.db",
+        "steelyard db upgrade --schema tags --url sqlite:////var/lib/tags.db",
+    )
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         if parsed_args.schema == _TAGS:
@@ -77,47 +101,159 @@ class DbUpgrade(_AtUrl, Action):
         conf, store = self.configuration(), self.tag_store(parsed_args)
         before, owner = store.current(), store.backend()
         driver = options.register_tags(conf).backend
-        # The name of a backend that is recorded already is checked before each change of tags.
+        # A recorded backend needs no check here: its name is checked before each change of tags.
         if not configured.names_backend(conf) or (owner is not None and owner.driver == driver):
             store.upgrade()
         else:
             service = configured.service(conf, self.named_url(parsed_args))
             self.opened.enter_context(service.store)
-            service.upgrade()
+            service.administration.upgrade()
         self._report(before, store)
         owner = store.backend()
-        self.app.stdout.write(
-            "no backend is recorded; run 'steelyard tags backend set DRIVER' with the "
-            "configuration of the backend that has the instances\n"
-            if owner is None
-            else f"the database belongs to backend {owner}\n"
-        )
+        if owner is None:
+            self.app.stdout.write(
+                "no backend is recorded; run 'steelyard tags backend set DRIVER' with the "
+                "configuration of the backend that has the instances\n"
+            )
+        else:
+            self.confirm(f"the database belongs to backend {owner}")
 
     def _report(self, before: str | None, store: "Store") -> None:
-        self.app.stdout.write(f"{before or 'nothing'} -> {store.current()}\n")
+        current = store.current()
+        if before is None:
+            self.confirm(f"created the tables at revision {current}")
+        elif before == current:
+            self.confirm(f"the tables are up to date, at revision {current}")
+        else:
+            self.confirm(f"upgraded the tables from revision {before} to {current}")
 
     def url(self, parsed_args: argparse.Namespace) -> str:
-        """Any: this is the command that creates a file."""
+        """Return the URL without a check: this command may create the file."""
         return str(parsed_args.url)
 
 
-class DbCurrent(_AtUrl, Action):
-    """Show the revision of the tables of consumers or of tags."""
+class DbDowngrade(_AtUrl, Command):
+    """Revert revisions of the tables, and lose the data in them.
+
+    The command changes nothing until --from confirms the current revision. Without it, the command
+    lists the revisions that it would revert, and the rows of the tables that it would drop. There
+    are no defaults: --schema and --url must be given.
+    """
+
+    examples = (
+        "steelyard db downgrade 0009 --schema consumers --url sqlite:////var/lib/consumers.db",
+        "steelyard db downgrade 0009 --schema consumers --url sqlite:////var/lib/consumers.db "
+        "--from 0010",
+    )
+    # A forgotten option must not lead to another database.
+    has_defaults = False
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "revision", metavar="REVISION", help=f"revision to return to; {_BASE} drops all tables"
+        )
+        parser.add_argument(
+            "--from",
+            dest="confirmed",
+            metavar="CURRENT",
+            help="current revision of the tables, as 'db current' shows it; confirms the downgrade",
+        )
+        return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        self.app.stdout.write(f"{self.store(parsed_args).current() or 'nothing'}\n")
+        store, wanted = self.store(parsed_args), parsed_args.revision
+        current = store.current()
+        reverted = _reverted(store, current, wanted)
+        if parsed_args.confirmed is None:
+            raise _unconfirmed(store, current, wanted, reverted)
+        if parsed_args.confirmed != current:
+            raise errors.Conflict(
+                f"the tables are at revision {current}, not {parsed_args.confirmed!r}: check --url "
+                f"and --schema, and confirm with --from {current}"
+            )
+        store.downgrade(wanted)
+        if wanted == _BASE:
+            self.confirm(f"dropped the tables, which were at revision {current}")
+        else:
+            self.confirm(f"downgraded the tables from revision {current} to {wanted}")
+
+
+def _reverted(store: "Store", current: str | None, wanted: str) -> list[tuple[str, str]]:
+    """Return the revisions that a downgrade reverts, newest first, with their descriptions.
+
+    Raises BadRequest if the wanted revision is not below the current one.
+    """
+    history = store.history()
+    known = [revision for revision, _ in history]
+    if current is None:
+        raise errors.BadRequest("no tables to downgrade: check --url and --schema")
+    if current not in known:
+        raise errors.Conflict(
+            f"the database has revision {current!r}, which this version of steelyard lacks; "
+            f"downgrade with the version that upgraded it"
+        )
+    if wanted != _BASE and wanted not in known:
+        raise errors.BadRequest(
+            f"no revision {wanted!r}: expected {_BASE} or one of {', '.join(known)}", wanted
+        )
+    if wanted in known[known.index(current) :]:
+        raise errors.BadRequest(
+            f"cannot downgrade to revision {wanted}: the tables are at revision {current}; name an "
+            f"earlier revision"
+        )
+    kept = 0 if wanted == _BASE else known.index(wanted) + 1
+    return history[kept : known.index(current) + 1][::-1]
+
+
+def _unconfirmed(
+    store: "Store", current: str | None, wanted: str, reverted: Sequence[tuple[str, str]]
+) -> errors.BadRequest:
+    """Return the error that says what a downgrade would revert and how to confirm it."""
+    dropped = store.rows_of_tables_after("" if wanted == _BASE else wanted)
+    tables = ", ".join(f"{name} ({counted(rows, 'row')})" for name, rows in dropped.items())
+    error = errors.BadRequest(
+        f"nothing changed: the downgrade would revert {counted(len(reverted), 'revision')}"
+        f"{f' and drop {tables}' if dropped else ''}; to confirm, add --from {current}"
+    )
+    for revision, description in reverted:
+        error.add_note(f"would revert {revision}: {description.rstrip('.')}")
+    return error
+
+
+class DbCurrent(_AtUrl, Command):
+    """Show the revision of the consumer tables or the tag tables."""
+
+    examples = (
+        "steelyard db current --url sqlite:////var/lib/consumers.db",
+        "steelyard db current --schema tags --url sqlite:////var/lib/tags.db",
+    )
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.app.stdout.write(f"{self.store(parsed_args).current() or 'no tables'}\n")
 
 
 class DbHistory(_AtUrl, Listing):
-    """List the revisions of the tables of consumers or of tags, and which are there."""
+    """List the revisions of the tables and which are applied.
+
+    The tables are the consumer tables, or with --schema tags the tag tables.
+    """
+
+    examples = (
+        "steelyard db history --url sqlite:////var/lib/consumers.db",
+        "steelyard db history --schema tags --url sqlite:////var/lib/tags.db",
+    )
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
-        return ("Revision", "There", "What it does")
+        return ("Revision", "Applied", "Description")
 
-    def content(self, parsed_args: argparse.Namespace) -> Any:
+    def result(self, parsed_args: argparse.Namespace) -> Listed:
         store = self.store(parsed_args)
-        current = store.current() or ""
-        return [
-            (revision, "yes" if revision <= current else "no", what)
-            for revision, what in store.history()
-        ]
+        current = store.current()
+        return Listed(
+            kind="revisions",
+            rows=[
+                (revision, revision <= (current or ""), what) for revision, what in store.history()
+            ],
+            summary={"schema": parsed_args.schema, "current": current},
+        )

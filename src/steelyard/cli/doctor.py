@@ -1,50 +1,40 @@
-"""steelyard doctor"""
+"""The command ``doctor``."""
 
 import argparse
-from typing import Any
 
-from steelyard import doctor, errors
-from steelyard.cli.app import Listing
-from steelyard.severity import Severity
-
-_FOUND = 1
+from steelyard import errors
+from steelyard.analysis.doctor import examine
+from steelyard.analysis.nova_conf import NovaConf
+from steelyard.cli.outputs.findings import FindingsListing, Report
 
 
-class Doctor(Listing):
-    """Say what is wrong or risky in a Nova configuration that names steelyard.
+class Doctor(FindingsListing):
+    """Report errors and risks in a Nova configuration.
 
-    The files are named with --config-file, in the order in which Nova reads them.
+    The checks are for a Nova configuration that uses steelyard. Name its files with --config-file,
+    in the order in which Nova reads them. Nova need not be installed.
 
-    The exit status is 0 when nothing is found, 1 when something is, and 2 when the configuration
-    cannot be read. A note alone counts as nothing.
+    The exit status is 0 if nothing is found, 1 if something is found, and 2 if the configuration
+    cannot be read. Notes do not affect the exit status.
     """
+
+    examples = ("steelyard --config-file /etc/nova/nova.conf doctor",)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
             "--scheduler-only",
             action="store_true",
-            help="nova-conductor reads other files than these",
+            help="skip the checks for nova-conductor, if it reads other files",
         )
         return parser
 
-    def run(self, parsed_args: argparse.Namespace) -> int:
-        self._findings: list[doctor.Finding] = []
-        status = super().run(parsed_args)
-        grave = any(found.severity is not Severity.NOTE for found in self._findings)
-        return status or (_FOUND if grave else 0)
-
-    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
-        return "Severity", "File", "Option", "Finding", "Remedy"
-
-    def content(self, parsed_args: argparse.Namespace) -> Any:
+    def examine(self, parsed_args: argparse.Namespace) -> Report:
         files = self.app.options.config_file
         if not files:
-            raise errors.BadRequest("--config-file is missing: name nova.conf, as often as needed")
+            raise errors.BadRequest(
+                "missing --config-file: name each file of the Nova configuration"
+            )
         with self.reading(files):
-            conf = doctor.NovaConf(files, scheduler_only=parsed_args.scheduler_only)
-        self._findings = doctor.examine(conf)
-        return [
-            (str(found.severity), found.file, found.option, found.finding, found.remedy)
-            for found in self._findings
-        ]
+            conf = NovaConf(files, scheduler_only=parsed_args.scheduler_only)
+        return Report(examine(conf), {"file": len(files)})

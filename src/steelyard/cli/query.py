@@ -1,122 +1,174 @@
-"""steelyard query"""
+"""The command ``query``."""
 
 import argparse
+import itertools
+import logging
 from collections.abc import Iterator
 from typing import Any
 
 from steelyard import errors
-from steelyard.cli import clouds, os_clouds
-from steelyard.cli.app import Showing
-from steelyard.cli.columns import Names, Reasons
-from steelyard.scheduler import Cloud, FilterScheduler
-from steelyard.scheduler.host_state import host_states
-from steelyard.scheduler.selecting import DescribedProviders
-from steelyard.traits import CandidatesRequest, ProvidersRequest, asking
+from steelyard.analysis.selecting import RejectionReasons, shown, trees_of
+from steelyard.cli.commands import Showing, Shown
+from steelyard.cli.inputs import cloud_names, clouds, os_clouds, parsing, query_options
+from steelyard.cli.outputs.columns import CandidateList, Names, ReasonsByHost
+from steelyard.clients import queries
+from steelyard.cloud import Cloud
+from steelyard.scheduler import FilterScheduler
+from steelyard.traits import (
+    CandidatesRequest,
+    ProvidersRequest,
+    ProviderTrees,
+    ResourceProvider,
+    TraitQuery,
+)
 
-# The options that become parameters of the query string as they are.
-_PARAMS = ("resources", "required", "member_of", "in_tree", "limit")
+LOG = logging.getLogger(__name__)
+
+_MOST = 1000
+"""The number of candidates that are shown without --limit, as in Nova."""
 
 
 class Query(Showing):
-    """Write a request to Placement, and show whom it selects.
+    """Build a request to Placement and show what it selects.
 
-    With --flavor, what a server of that flavor asks for. Else what the other options say:
-    allocation candidates, or with --providers resource providers. The microversion is the lowest
-    that can express the request.
+    With --flavor, build the request for a server of that flavor, and otherwise one from the other
+    options: for allocation candidates, or with --providers for resource providers. The microversion
+    is the lowest that supports the request.
     """
+
+    examples = (
+        "steelyard query --cloud cloud.yaml --flavor m1.small",
+        "steelyard query --resources VCPU:2 --group _NIC --resources SRIOV_NET_VF:1 "
+        "--against providers.yaml",
+    )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("--flavor", metavar="NAME", help="a flavor of the cloud file")
-        parser.add_argument("--cloud", metavar="FILE", help="the cloud file that has the flavor")
         parser.add_argument(
-            "--required",
-            action="append",
-            metavar="TRAITS",
-            help="traits, with ! in front of forbidden ones: A,!B; or any of some: in:A,B; may be "
-            "repeated",
+            "--flavor", metavar="NAME", type=cloud_names.FLAVOR, help="flavor of the server"
         )
-        parser.add_argument("--resources", metavar="CLASS:AMOUNT,…")
+        query_options.add_image(parser)
         parser.add_argument(
-            "--member-of",
-            action="append",
-            metavar="AGGREGATE",
-            help="a UUID, in:UUID,UUID, or the same with ! in front; may be repeated",
+            "--cloud",
+            metavar="FILE",
+            type=parsing.file_name,
+            help="cloud file with the flavor; default: the file of --against",
         )
-        parser.add_argument("--in-tree", metavar="UUID", help="a provider of the tree")
+        query_options.add(parser)
         parser.add_argument(
-            "--limit", metavar="N", help="how many candidates at most; not for --against"
+            "--known-traits",
+            action="store_true",
+            help="warn about names that are neither standard traits nor custom ones",
         )
         parser.add_argument(
-            "--providers", action="store_true", help="ask for providers, not for candidates"
+            "--against",
+            metavar="FILE",
+            type=parsing.file_name,
+            help="cloud file with the hosts, or file with the resource providers, to select from",
         )
         parser.add_argument(
-            "--against", metavar="FILE", help="a cloud file: which of its hosts are selected"
-        )
-        parser.add_argument(
-            "--os-cloud", metavar="NAME", help="a cloud of clouds.yaml whose Placement to ask"
+            "--os-cloud", metavar="NAME", help="cloud in clouds.yaml with the Placement to query"
         )
         return parser
 
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        # The columns depend on the kind of file.
+        parsed_args.there = (
+            None if parsed_args.against is None else clouds.read_either(parsed_args.against)
+        )
+        return super().take_action(parsed_args)
+
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
         names = ["Request", "Microversion"]
-        if parsed_args.against is not None:
+        if parsed_args.there is not None:
             names += ["Selected", "Rejected"]
+        if _lists_candidates(parsed_args):
+            names += ["Candidates"]
         if parsed_args.os_cloud is not None:
             names += ["Providers"]
         return tuple(names)
 
-    def content(self, parsed_args: argparse.Namespace) -> Any:
-        request, microversion = self._request(parsed_args)
-        row: list[Any] = [str(request), microversion]
-        if parsed_args.against is not None:
-            row += self._against(request, clouds.read(parsed_args.against))
+    def result(self, parsed_args: argparse.Namespace) -> Shown:
+        request = self._request(parsed_args)
+        if parsed_args.known_traits:
+            for error in _unknown_traits(request):
+                LOG.warning("%s%s", error.message[0].upper(), error.message[1:])
+        row: list[Any] = [str(request), request.microversion]
+        if parsed_args.there is not None:
+            row += self._against(request, parsed_args)
         if parsed_args.os_cloud is not None:
-            answer = asking.ask(os_clouds.placement(parsed_args.os_cloud), request)
+            answer = queries.ask(os_clouds.connect(parsed_args.os_cloud).placement(), request)
             row.append(Names(sorted(_providers(answer))))
-        return row
+        return Shown(values=tuple(row))
 
-    def _request(self, parsed_args: argparse.Namespace) -> tuple[Any, str]:
-        params = list(_params(parsed_args))
+    def _request(self, parsed_args: argparse.Namespace) -> ProvidersRequest | CandidatesRequest:
         if parsed_args.flavor is None:
             if parsed_args.cloud is not None:
-                raise errors.BadRequest("--cloud is the file that has the flavor: name it too")
-            kind = ProvidersRequest if parsed_args.providers else CandidatesRequest
-            request = kind.of(params)
-            return request, request.microversion
-        if params or parsed_args.providers:
-            raise errors.BadRequest("--flavor says it all; leave the other parts out")
-        path = parsed_args.cloud or parsed_args.against
-        if path is None:
+                raise errors.BadRequest(
+                    "--cloud needs --flavor: it names the file with the flavor; add --flavor, or "
+                    "use --against for the file with the hosts"
+                )
+            if parsed_args.image is not None:
+                raise errors.BadRequest(
+                    "--image needs --flavor: the traits of the image are added to those of the "
+                    "flavor; add --flavor, or name the traits with --required"
+                )
+            return query_options.request(parsed_args)
+        if query_options.params(parsed_args) or parsed_args.providers:
             raise errors.BadRequest(
-                "--flavor needs the file that describes it; name it with --cloud"
+                "--flavor excludes the other parts of a request: leave them out"
             )
-        scheduler = FilterScheduler(clouds.read(path), self.configuration())
-        built = scheduler.query(parsed_args.flavor)
-        # Of somebody's builder no more is known than what it writes.
-        return CandidatesRequest.parse(built.query_string()), built.microversion
+        cloud = parsed_args.there
+        if parsed_args.cloud is not None:
+            cloud = clouds.read(parsed_args.cloud)
+        if not isinstance(cloud, Cloud):
+            raise errors.BadRequest("--flavor needs a cloud file: name one with --cloud")
+        scheduler = FilterScheduler(cloud, self.configuration())
+        return scheduler.query(parsed_args.flavor, query_options.image(parsed_args))
 
-    def _against(self, request: Any, cloud: Cloud) -> list[Any]:
-        """The hosts that are selected, and why the others are not."""
-        providers = DescribedProviders(self.configuration())
-        why_not = {
-            state.host: list(providers.why_not(request, state)) for state in host_states(cloud)
-        }
-        return [
-            Names([host for host, reasons in why_not.items() if not reasons]),
-            Reasons({host: reasons for host, reasons in why_not.items() if reasons}),
-        ]
+    def _against(self, request: Any, parsed_args: argparse.Namespace) -> list[Any]:
+        """Return the selected providers, the reasons for the others, and the candidates."""
+        described = isinstance(parsed_args.there, Cloud)
+        trees: ProviderTrees[ResourceProvider] = (
+            trees_of(parsed_args.there, self.configuration()) if described else parsed_args.there
+        )
+        reasons = RejectionReasons(trees, "host" if described else "provider")
+        if isinstance(request, ProvidersRequest):
+            selected, why_not = request.matching(trees), reasons.of_providers(request)
+        else:
+            selected, why_not = request.roots(trees), reasons.of_trees(request)
+        found: list[Any] = [Names(list(map(shown, selected))), ReasonsByHost(why_not)]
+        if _lists_candidates(parsed_args):
+            most = request.limit or _MOST
+            first = list(itertools.islice(request.candidates(trees), most + 1))
+            if len(first) > most:
+                self.tell(f"the first {most} candidates; show another number with --limit")
+            names = {provider.uuid: shown(provider) for provider, _ in trees.pairs}
+            found.append(CandidateList(first[:most], names))
+        return found
 
 
-def _params(parsed_args: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    for name in _PARAMS:
-        given = getattr(parsed_args, name)
-        for value in given if isinstance(given, list) else [] if given is None else [given]:
-            yield name, value
+def _lists_candidates(parsed_args: argparse.Namespace) -> bool:
+    """Return whether the result has candidates: not if each host is one provider."""
+    return isinstance(parsed_args.there, ProviderTrees) and not parsed_args.providers
+
+
+def _unknown_traits(
+    request: ProvidersRequest | CandidatesRequest,
+) -> Iterator[errors.InvalidTrait]:
+    """Yield an error for each trait of the request that is neither standard nor custom."""
+    if isinstance(request, ProvidersRequest):
+        queries_of = [request.group.traits]
+    else:
+        queries_of = [*(group.traits for group in request.groups.values()), request.root_required]
+    names = frozenset[str]().union(
+        *(each.required.union(each.forbidden, *each.any_of) for each in queries_of)
+    )
+    yield from TraitQuery(required=names).unknown()
 
 
 def _providers(answer: Any) -> set[str]:
-    """The names, or for candidates the UUIDs, of what was selected."""
+    """Return the selected providers: their names, or for allocation candidates their UUIDs."""
     if "resource_providers" in answer:
         return {provider["name"] for provider in answer["resource_providers"]}
     return {uuid for each in answer["allocation_requests"] for uuid in each["allocations"]}

@@ -1,0 +1,71 @@
+"""The command ``check``."""
+
+import argparse
+import contextlib
+import logging
+from collections.abc import Iterator
+
+from steelyard import filters
+from steelyard.analysis.checks import check
+from steelyard.analysis.checks.accepted import Accepted
+from steelyard.cli.inputs import clouds, parsing
+from steelyard.cli.outputs.findings import FindingsListing, Report
+from steelyard.cloud import loading
+
+
+@contextlib.contextmanager
+def _filter_logs_suppressed() -> Iterator[None]:
+    """Suppress warnings of filters in the block, because the findings contain them."""
+    logger = logging.getLogger(filters.__name__)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+class CheckCommand(FindingsListing):
+    """Report misconfigured aggregates and flavors.
+
+    To accept findings, save them to a file with -f json or -f yaml, and name the file with
+    --accepted.
+
+    Hosts that a filter on trial would reject count as rejected.
+
+    The exit status is 0 if nothing is found, 1 if something is found, and 2 if the input is
+    invalid. Notes do not affect the exit status.
+    """
+
+    examples = (
+        "steelyard check --example",
+        "steelyard check --cloud cloud.yaml --accepted accepted.json",
+    )
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        clouds.add_source(parser)
+        parser.add_argument(
+            "--accepted",
+            metavar="FILE",
+            type=parsing.file_name,
+            help="file of accepted findings, JSON if the name ends in .json, else YAML",
+        )
+        return parser
+
+    def examine(self, parsed_args: argparse.Namespace) -> Report:
+        accepted = None
+        if parsed_args.accepted is not None:
+            content = loading.load_content(parsed_args.accepted)
+            accepted = Accepted.parse(parsed_args.accepted, content)
+        cloud = clouds.described(parsed_args)
+        with _filter_logs_suppressed():
+            findings = check(cloud, self.configuration())
+        return Report(
+            findings if accepted is None else accepted.without(findings),
+            {
+                "aggregate": len(cloud.aggregates),
+                "flavor": len(cloud.flavors),
+                "host": len(cloud.hosts),
+            },
+        )

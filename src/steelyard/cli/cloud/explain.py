@@ -1,0 +1,115 @@
+"""The command ``explain``."""
+
+import argparse
+import dataclasses
+import os
+
+from steelyard import errors, page
+from steelyard.cli.commands import NO_VALID_HOST, Listed
+from steelyard.cli.inputs import clouds, parsing
+from steelyard.cli.inputs.requests import RequestListing, asked
+from steelyard.cli.outputs import pages
+from steelyard.cli.outputs.columns import Number, Why
+from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Request
+from steelyard.scheduler.decision import HostExplanation
+
+
+class Explain(RequestListing):
+    """Show for each host whether it fits or why it was rejected.
+
+    With --html, write the decision as a self-contained page. For the page, every filter examines
+    every host, even after another filter has rejected it.
+
+    The exit status is 0 if a host fits, 1 if no host fits, and 2 if the input is invalid.
+    """
+
+    examples = (
+        "steelyard explain --example --flavor gpu.large",
+        "steelyard explain --cloud cloud.yaml --flavor m1.small --html decision.html",
+    )
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "--html",
+            metavar="FILE",
+            type=parsing.file_name,
+            help="page to write instead of a table; - writes it to standard output; excludes -f, "
+            "-c and --sort-column",
+        )
+        return parser
+
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return "Host", "Verdict", "Weight", "Why"
+
+    def result(self, parsed_args: argparse.Namespace) -> Listed:
+        if parsed_args.html is not None:
+            _require_no_table(parsed_args)
+            _require_another_file(parsed_args)
+        scheduler = self.scheduler(parsed_args, clouds.described(parsed_args))
+        decision, error = _decision(scheduler, self.request(parsed_args, scheduler))
+        listed = Listed(
+            kind="hosts",
+            rows=[
+                (each.host, _verdict(each), Number(each.weight), Why(each))
+                for each in decision.hosts
+            ],
+            summary={
+                **asked(decision.request),
+                "hosts": decision.considered,
+                "fitting_hosts": len(decision.weighed),
+                "chosen": decision.server and decision.server.host,
+            },
+            status=0 if error is None else NO_VALID_HOST,
+            error=error,
+        )
+        if parsed_args.html is None:
+            return listed
+        html = page.render(page.view_of(decision, scheduler, clouds.called(parsed_args)))
+        return _Page(**vars(listed), html=html)
+
+    def write_rows(
+        self, listed: Listed, names: tuple[str, ...], parsed_args: argparse.Namespace
+    ) -> None:
+        if isinstance(listed, _Page):
+            pages.write(listed.html, parsed_args.html, self)
+        else:
+            super().write_rows(listed, names, parsed_args)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Page(Listed):
+    """A result that is written as a page."""
+
+    html: str
+
+
+def _decision(scheduler: FilterScheduler, request: Request) -> tuple[Decision, NoValidHost | None]:
+    """Return the decision, and the error if no host fits."""
+    try:
+        (decision,) = scheduler.select(request).decisions
+    except NoValidHost as error:
+        return error.decision, error
+    return decision, None
+
+
+def _require_no_table(parsed_args: argparse.Namespace) -> None:
+    if parsed_args.columns or parsed_args.sort_columns or parsed_args.formatter != "table":
+        raise errors.BadRequest(
+            "--html writes a page instead of a table: leave out -f, -c and --sort-column"
+        )
+
+
+def _require_another_file(parsed_args: argparse.Namespace) -> None:
+    """Raise BadRequest if the page would replace the cloud file."""
+    if parsed_args.example:
+        return
+    cloud, html = clouds.file_name(parsed_args), parsed_args.html
+    if os.path.exists(cloud) and os.path.exists(html) and os.path.samefile(cloud, html):
+        raise errors.BadRequest(f"--html {html}: this is the cloud file; name another file")
+
+
+def _verdict(explanation: HostExplanation) -> str:
+    if explanation.chosen:
+        return "chosen"
+    return "fits" if explanation.fits else "rejected"

@@ -1,0 +1,173 @@
+"""The command ``schedule``."""
+
+import argparse
+import collections
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from steelyard import errors
+from steelyard.cli.commands import NO_VALID_HOST, Listed
+from steelyard.cli.inputs import clouds, recording
+from steelyard.cli.inputs.recording import Recording
+from steelyard.cli.inputs.requests import RequestListing, asked
+from steelyard.cli.outputs.columns import Causes, Number, Weights
+from steelyard.cloud.saving import SavedCloud
+from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Selection
+from steelyard.scheduler.decision import Cause
+from steelyard.text.wording import counted
+
+_EXAMPLE_COUNT = 2  # servers in the default request to the example cloud
+
+
+class Schedule(Recording, RequestListing):
+    """Choose hosts for servers.
+
+    Nothing is changed without --commit, which adds the servers to the cloud file. With --url or
+    --os-cloud, it also records their allocations, for consumers of the type INSTANCE.
+
+    The exit status is 0 if every server has a host, 1 if a server has none, and 2 if the input is
+    invalid.
+    """
+
+    examples = (
+        "steelyard schedule --example --flavor web.small --group web --count 2",
+        "steelyard schedule --cloud cloud.yaml --flavor m1.small --commit",
+    )
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "--count",
+            type=int,
+            metavar="N",
+            help="number of servers; default: 1, or 2 for --example without --flavor",
+        )
+        parser.add_argument(
+            "--explain",
+            action="store_true",
+            help="show the weights of the chosen hosts, and why other hosts were rejected",
+        )
+        parser.add_argument(
+            "--commit",
+            action="store_true",
+            help="add the servers to the cloud file, and report lost comments and anchors",
+        )
+        for field in ("project", "user"):
+            parser.add_argument(
+                f"--{field}",
+                metavar="ID",
+                help=f"{field} that owns the recorded allocations; default: {recording.DEFAULT_ID}",
+            )
+        return parser
+
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        columns = ("Server", "Host", "Weight", "Hosts that fit")
+        return (*columns, "Weights", "Rejected") if parsed_args.explain else columns
+
+    def result(self, parsed_args: argparse.Namespace) -> Listed:
+        _check(parsed_args)
+        saved = _saved(parsed_args)
+        cloud = clouds.described(parsed_args) if saved is None else saved.cloud
+        scheduler = self.scheduler(parsed_args, cloud)
+        request = self.request(parsed_args, scheduler)
+        count = parsed_args.count
+        if count is None:
+            count = 1 if parsed_args.flavor else _EXAMPLE_COUNT
+        summary = {**asked(request), "servers": count}
+        try:
+            selection = scheduler.select(request, count)
+        except NoValidHost as error:
+            return Listed(
+                kind="servers",
+                rows=(),
+                summary={
+                    **summary,
+                    "placed": 0,
+                    "committed": False,
+                    "causes": _fields(error.decision.causes),
+                    "trial_causes": _fields(error.decision.trial_causes),
+                },
+                told=_trials(error.decisions, count),
+                status=NO_VALID_HOST,
+                error=error,
+            )
+        if parsed_args.commit:
+            self._commit(parsed_args, scheduler, selection, saved)
+        return Listed(
+            kind="servers",
+            rows=[_row(each, explain=parsed_args.explain) for each in selection.decisions],
+            summary={
+                **summary,
+                "placed": count,
+                "committed": parsed_args.commit,
+                "causes": [],
+                "trial_causes": _fields(selection.decisions[-1].trial_causes),
+            },
+            told=_trials(selection.decisions, count),
+        )
+
+    def _commit(
+        self,
+        parsed_args: argparse.Namespace,
+        scheduler: FilterScheduler,
+        selection: Selection,
+        saved: SavedCloud | None,
+    ) -> None:
+        owner = (parsed_args.project, parsed_args.user)
+        with self.recorded(parsed_args, scheduler, selection, *owner):
+            scheduler.commit(selection)
+            if saved is not None:
+                saved.save(scheduler.cloud)
+        # Only after the block: an error inside it would undo the records, but not the file.
+        if saved is not None:
+            clouds.tell_unkept(saved, self.app)
+
+
+def _check(parsed_args: argparse.Namespace) -> None:
+    """Raise BadRequest for options that would have no effect."""
+    if recording.records(parsed_args):
+        if not parsed_args.commit:
+            raise errors.BadRequest("only committed servers are recorded: add --commit")
+    elif (parsed_args.project, parsed_args.user) != (None, None):
+        raise errors.BadRequest(
+            "--project and --user set the owner of recorded allocations: add --url or --os-cloud, "
+            "and --commit"
+        )
+
+
+def _saved(parsed_args: argparse.Namespace) -> SavedCloud | None:
+    """Return the cloud file to add the servers to, or None."""
+    if not parsed_args.commit or (parsed_args.example and recording.records(parsed_args)):
+        return None
+    return clouds.saved(parsed_args.cloud)
+
+
+def _fields(causes: Iterable[Cause]) -> list[dict[str, Any]]:
+    return list(map(dataclasses.asdict, causes))
+
+
+def _trials(decisions: Sequence[Decision], count: int) -> list[str]:
+    """Return one line per filter on trial that would have rejected hosts for the last server."""
+    last = decisions[-1]
+    rejected: collections.Counter[str] = collections.Counter()
+    for cause in last.trial_causes:
+        rejected[cause.filter] += cause.count
+    of = f" for server {len(decisions)} of {count}" if count > 1 else ""
+    return [
+        f"{name}, on trial, would reject {number} of {counted(last.considered, 'host')}{of}"
+        for name, number in rejected.items()
+    ]
+
+
+def _row(decision: Decision, *, explain: bool) -> tuple[Any, ...]:
+    chosen = decision.hosts[0]
+    row = (
+        decision.server and decision.server.name,
+        chosen.host,
+        Number(chosen.weight),
+        len(decision.weighed),
+    )
+    if not explain:
+        return row
+    return (*row, Weights(chosen.weights), Causes([*decision.causes, *decision.trial_causes]))

@@ -1,0 +1,1 @@
+"""The input of commands: arguments, cloud files, connections to clouds."""

@@ -1,0 +1,61 @@
+"""Arguments that name a part of the cloud, and the names that a shell can complete them with."""
+
+import importlib.resources
+import itertools
+import os
+from collections.abc import Sequence
+
+from steelyard import errors
+from steelyard.cloud import loading
+
+USUAL_FILE = "cloud.yaml"
+"""The file that commands read by default, and that an import writes by default."""
+
+EXAMPLE = importlib.resources.files("steelyard.cloud") / "example.yaml"
+"""The cloud that comes with steelyard."""
+
+# The options that name a cloud file, in the order in which commands look for a flavor, and the one
+# that stands for the example.
+_FILE_OPTIONS = ("--cloud", "--against")
+_EXAMPLE_OPTION = "--example"
+
+
+class CloudName:
+    """The type of an argument that names something in a section of the cloud file."""
+
+    def __init__(self, section: str) -> None:
+        self.section = section
+
+    def __call__(self, text: str) -> str:
+        return text
+
+
+FLAVOR = CloudName("flavors")
+GROUP = CloudName("server_groups")
+SERVER = CloudName("servers")
+
+
+def names(section: str, arguments: Sequence[str]) -> list[str]:
+    """Return the names in a section of the cloud that the arguments of a command choose.
+
+    Returns an empty list if the cloud cannot be read. Mistakes elsewhere in the file are ignored.
+    """
+    with importlib.resources.as_file(EXAMPLE) as example:
+        path = os.fspath(example) if _EXAMPLE_OPTION in arguments else _cloud_file(arguments)
+        # A pipe or a terminal would make the shell wait.
+        if not os.path.isfile(path):
+            return []
+        try:
+            content = loading.load_content(path)
+        except (errors.SteelyardError, ValueError, RecursionError):
+            return []
+    found = content.get(section) if isinstance(content, dict) else None
+    return [name for name in found if isinstance(name, str)] if isinstance(found, dict) else []
+
+
+def _cloud_file(arguments: Sequence[str]) -> str:
+    files: dict[str, str] = {}
+    for option, following in itertools.pairwise([*arguments, ""]):
+        name, equals, value = option.partition("=")
+        files[name] = value if equals else following
+    return next((files[name] for name in _FILE_OPTIONS if name in files), USUAL_FILE)

@@ -1,0 +1,1 @@
+"""The output of commands: columns, formats, pages, progress."""
