@@ -1,3 +1,3 @@
-"""Plugins for filter schedulers: which hosts may take a workload, which is best, and why."""
+"""Filters and weighers for OpenStack schedulers, with a reason for every decision."""
 
 __version__ = "0.1.0"

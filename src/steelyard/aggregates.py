@@ -1,12 +1,12 @@
-"""Flavor extra specs against aggregate metadata.
+"""The match between flavor extra specs and aggregate metadata.
 
-Two checks, both on one host and all of its aggregates:
+A host passes if both of these hold:
 
-1. The host's aggregates together must offer what a flavor wants in an extra spec.
-2. The flavor must have each key that a *forced* aggregate requires.
+1. The host's aggregates together satisfy each extra spec of the flavor.
+2. The flavor has each key that is required by a *forced* aggregate of the host.
 
-A :class:`Judge` reduces each aggregate to a few bits for one flavor. The bits of a host are those
-of its aggregates or-ed together, and they decide.
+For one flavor, a :class:`Judge` reduces each aggregate to an integer of a few bits. The bits of a
+host's aggregates, ORed together, decide whether the host passes.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from steelyard.attributes import read
-from steelyard.expressions import Expression
+from steelyard.expressions import Expression, Fault
 from steelyard.verdict import PASSED, Verdict
 
 SCOPE = "aggregate_instance_extra_specs:"
@@ -27,7 +27,7 @@ _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 _FALSE = frozenset({"0", "f", "false", "off", "n", "no"})
 
 _NAMED_AT_MOST = 3
-_UNDECIDED = " (whether numbers, text orders and parts of text meet is not decided)"
+_UNDECIDED = " (operators that cannot be compared count as incompatible)"
 
 Metadata = Mapping[str, Any]
 Content = frozenset[tuple[str, str]]
@@ -36,7 +36,7 @@ Content = frozenset[tuple[str, str]]
 def texts(mapping: Metadata) -> dict[str, str]:
     """Return the mapping with every value as text.
 
-    A key that is not text, or whose value is None, counts as missing.
+    Keys that are not text, and keys whose value is None, are left out.
     """
     return {
         key: str(value)
@@ -46,12 +46,12 @@ def texts(mapping: Metadata) -> dict[str, str]:
 
 
 def content(mapping: Metadata) -> Content:
-    """What the mapping says, as a value that can be compared and kept."""
+    """Return the keys and values of the mapping, both as text, as a hashable value."""
     return frozenset(texts(mapping).items())
 
 
 def flag(text: str) -> bool | None:
-    """The truth value that the text spells, or None."""
+    """Return the truth value of a word such as ``true`` or ``off``; None for any other text."""
     word = text.strip().lower()
     return True if word in _TRUE else False if word in _FALSE else None
 
@@ -63,10 +63,11 @@ class Demand:
     key: str
     expression: Expression
     optional: bool
-    """Whether a host none of whose aggregates has the key is spared this demand."""
+    """Whether a host satisfies this demand if none of its aggregates has the key."""
 
     @classmethod
     def parse(cls, key: str, text: str) -> "Demand":
+        # Keys of other scopes, such as hw:cpu_policy, are mostly meant for other components.
         scoped = key.startswith(SCOPE)
         return cls(
             key.removeprefix(SCOPE),
@@ -76,11 +77,14 @@ class Demand:
 
     @property
     def lenient(self) -> bool:
-        """Whether a host can satisfy this demand by not having the key."""
+        """Whether a host without the key satisfies this demand."""
         return self.optional or self.expression.admits_absence
 
     def barred_by(self, offers: Iterable[Expression]) -> bool:
-        """Return whether an aggregate with these offers makes the host count as having the key."""
+        """Return whether an aggregate with these offers counts as having the key.
+
+        If the demand admits absence, an aggregate whose offers all admit absence does not count.
+        """
         if self.expression.admits_absence:
             return not all(offer.admits_absence for offer in offers)
         return True
@@ -88,23 +92,26 @@ class Demand:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ForcedTerms:
-    """The metadata of a forced aggregate, read as expressions.
+    """The metadata of a forced aggregate, parsed as expressions.
 
-    A key has one expression for each spelling, with the scope and without.
+    A key that is written both with and without the scope has two expressions.
     """
 
     offers: dict[str, list[Expression]]
     required: dict[str, list[Expression]]
-    """The offers without the ignored keys: a flavor must have each of these keys."""
+    """The offers without those of ignored keys.
+
+    The flavor must have these keys, except those whose expressions admit absence.
+    """
 
     @classmethod
     def parse(cls, metadata: Content, ignored_keys: tuple[str, ...]) -> "ForcedTerms":
-        """Return the terms of this metadata, from a cache if they were parsed before."""
+        """Return the terms of this metadata; recent results are cached."""
         return _forced_terms(metadata, ignored_keys)
 
     @property
-    def faults(self) -> list[tuple[str, str]]:
-        """Each key whose value is malformed, and the fault."""
+    def faults(self) -> list[tuple[str, Fault]]:
+        """The malformed values, as pairs of a key and a fault of its value."""
         return [
             (key, fault)
             for key, expressions in self.offers.items()
@@ -125,28 +132,28 @@ def _forced_terms(metadata: Content, ignored_keys: tuple[str, ...]) -> ForcedTer
 
 
 def is_ignored(key: str, ignored_keys: Iterable[str]) -> bool:
-    """Return whether one of the patterns matches the key, which is given without the scope."""
+    """Return whether a pattern matches the key, which is given without the scope."""
     return any(fnmatch.fnmatchcase(key, pattern) for pattern in ignored_keys)
 
 
 def _voids(offer: Expression) -> bool:
-    """Return whether no value counts that the host's other aggregates offer for the key."""
+    """Return whether this offer cancels all values that the host's aggregates offer for the key."""
     return offer.forbids or bool(offer.faults)
 
 
-class _Said(NamedTuple):
-    """The name and the metadata of one aggregate, as text."""
+class _Aggregate(NamedTuple):
+    """One aggregate, with its metadata as text."""
 
     name: str
     metadata: dict[str, str]
 
 
 class Judge:
-    """One flavor's extra specs, ready to be compared with the aggregates of many hosts.
+    """A flavor's extra specs, compared with the aggregates of many hosts.
 
-    ``ignored_keys`` are patterns of keys that forced aggregates do not require. ``warn`` is called
-    for every malformed value, each time it is met. ``only_text`` is False once metadata has had a
-    value that is not text.
+    ``ignored_keys`` are patterns (see :mod:`fnmatch`) of keys that forced aggregates do not
+    require. ``warn`` is called with a message for each malformed value, and again whenever the
+    value is read again.
     """
 
     def __init__(
@@ -157,7 +164,6 @@ class Judge:
     ) -> None:
         self._ignored_keys = ignored_keys
         self._warn = warn
-        self.only_text = True
         self._demands = [
             Demand.parse(key, text)
             for key, text in sorted(extra_specs)
@@ -166,12 +172,12 @@ class Judge:
         self._keys = frozenset(demand.key for demand in self._demands)
         for demand in self._demands:
             for fault in demand.expression.faults:
-                warn(f"flavor extra spec {demand.key!r} cannot be satisfied: {fault}")
+                warn(f"Flavor extra spec {demand.key!r} cannot be satisfied: {fault}")
         # The bits of an aggregate, for n demands:
         #   i       it offers a value that demand i admits;
-        #   n + i   the host has the key of demand i, and does not count as absent;
-        #   2n + i  its value for the key of demand i voids all offers of the host;
-        #   3n      it requires a key that the flavor does not have.
+        #   n + i   it counts as having the key of demand i;
+        #   2n + i  its value cancels all offers of the host for the key of demand i;
+        #   3n      it requires a key that is missing from the flavor.
         count = len(self._demands)
         self._count = count
         self._all = (1 << count) - 1
@@ -183,7 +189,10 @@ class Judge:
         self._forced_bits = functools.lru_cache(maxsize=1024)(self._compute_forced_bits)
 
     def bits(self, metadata: Metadata, aggregate: object = None) -> int:
-        """Return what an aggregate with this metadata contributes to the verdict on its hosts."""
+        """Return the bits of an aggregate with this metadata.
+
+        ``aggregate`` is the object that warnings name.
+        """
         if FORCE_KEY in metadata and self._is_forced(metadata, aggregate):
             return self._bits_of_forced(metadata, aggregate)
         bits = 0
@@ -192,15 +201,12 @@ class Judge:
                 text = metadata.get(key)
                 if text is not None:
                     bits |= literal_bits[text]
-                    if type(text) is not str:
-                        self.only_text = False
-        except TypeError:  # a value that is no text and cannot be hashed either
-            self.only_text = False
+        except TypeError:  # an unhashable value, such as a list
             return self.bits(texts(metadata), aggregate)
         return bits
 
     def passes(self, bits: int) -> bool:
-        """Return whether a host passes, given the bits of its aggregates or-ed together."""
+        """Return whether a host passes, given the bits of its aggregates ORed together."""
         return not bits >> 3 * self._count and self._satisfied(bits) == self._all
 
     def _satisfied(self, bits: int) -> int:
@@ -210,37 +216,34 @@ class Judge:
         return (offered | absent) & self._all
 
     def examine(self, aggregates: Sequence[tuple[str, Metadata]]) -> Verdict:
-        """The verdict on a host in these aggregates, each given by name and metadata."""
+        """Return the verdict on a host in these aggregates, each given by name and metadata."""
         return next(self.rejections(aggregates), PASSED)
 
     def rejections(self, aggregates: Sequence[tuple[str, Metadata]]) -> Iterator[Verdict]:
-        """Everything that keeps a host in these aggregates from passing."""
+        """Return all rejections of a host in these aggregates; none if it passes."""
         named = sorted((name, sorted(texts(metadata).items())) for name, metadata in aggregates)
-        said = [_Said(name, dict(items)) for name, items in named]
-        bits = functools.reduce(operator.or_, (self.bits(each.metadata, each) for each in said), 0)
-        return iter(()) if self.passes(bits) else self._rejections(bits, said)
+        as_text = [_Aggregate(name, dict(items)) for name, items in named]
+        each_bits = (self.bits(each.metadata, each) for each in as_text)
+        bits = functools.reduce(operator.or_, each_bits, 0)
+        return iter(()) if self.passes(bits) else self._rejections(bits, as_text)
 
     def _is_forced(self, metadata: Metadata, aggregate: object) -> bool:
         value = metadata[FORCE_KEY]
-        if not isinstance(value, str):
-            self.only_text = False
         forced = flag(str(value))
         if forced is None and value is not None:
             self._warn(
-                f"{_called(aggregate)} has {FORCE_KEY!r} = {str(value)!r}, which is not "
-                f"understood, so it is not forced; write 'true' or 'false'"
+                f"{_label(aggregate)} is not forced: invalid {FORCE_KEY!r} = {str(value)!r}: "
+                f"expected 'true' or 'false'"
             )
         return bool(forced)
 
     def _bits_of_forced(self, metadata: Metadata, aggregate: object) -> int:
-        said = content(metadata)
-        if any(not isinstance(value, str) for value in metadata.values()):
-            self.only_text = False
-        for key, fault in ForcedTerms.parse(said, self._ignored_keys).faults:
+        pairs = content(metadata)
+        for key, fault in ForcedTerms.parse(pairs, self._ignored_keys).faults:
             self._warn(
-                f"{_called(aggregate)} is forced, and its {key!r} cannot be satisfied: {fault}"
+                f"{_label(aggregate)} is forced, but its key {key!r} cannot be satisfied: {fault}"
             )
-        return self._forced_bits(said)
+        return self._forced_bits(pairs)
 
     def _compute_forced_bits(self, metadata: Content) -> int:
         terms = ForcedTerms.parse(metadata, self._ignored_keys)
@@ -254,14 +257,17 @@ class Judge:
         return bits | any(self._missing(terms)) << 3 * self._count
 
     def _missing(self, terms: ForcedTerms) -> Iterator[tuple[str, Expression]]:
-        """Yield each key that a forced aggregate requires and the flavor does not have."""
+        """Yield each key that a forced aggregate requires and the flavor lacks.
+
+        The key comes with its expression.
+        """
         for key, expressions in terms.required.items():
             if key not in self._keys:
                 for expression in expressions:
                     if not expression.admits_absence:
                         yield key, expression
 
-    def _rejections(self, bits: int, aggregates: list[_Said]) -> Iterator[Verdict]:
+    def _rejections(self, bits: int, aggregates: list[_Aggregate]) -> Iterator[Verdict]:
         satisfied = self._satisfied(bits)
         for i, demand in enumerate(self._demands):
             if not satisfied >> i & 1:
@@ -272,7 +278,7 @@ class Judge:
                 for key, expression in self._missing(terms):
                     yield _required(name, key, expression)
 
-    def _unmet(self, demand: Demand, aggregates: list[_Said]) -> Verdict:
+    def _unmet(self, demand: Demand, aggregates: list[_Aggregate]) -> Verdict:
         if demand.expression.faults:
             return Verdict.rejected(
                 f"key {demand.key!r}: flavor's value is malformed: {demand.expression.faults[0]}"
@@ -294,7 +300,7 @@ class Judge:
             reason, f"{wanted}, other values are offered{_UNDECIDED if undecided else ''}"
         )
 
-    def _offers(self, key: str, aggregates: list[_Said]) -> Iterator[tuple[str, Expression]]:
+    def _offers(self, key: str, aggregates: list[_Aggregate]) -> Iterator[tuple[str, Expression]]:
         for name, metadata in aggregates:
             if flag(metadata.get(FORCE_KEY, "")):
                 terms = ForcedTerms.parse(content(metadata), self._ignored_keys)
@@ -305,7 +311,10 @@ class Judge:
 
 
 class _LiteralBits(dict[str, int]):
-    """The bits of one demand for each text that unforced aggregates have under its key."""
+    """The bits of one demand for each value of an unforced aggregate, computed on first access.
+
+    When it is full, it is emptied.
+    """
 
     _MOST = 4096
 
@@ -316,13 +325,13 @@ class _LiteralBits(dict[str, int]):
         self._barred = barred
 
     def __missing__(self, text: Any) -> int:
-        # Unforced aggregates never offer absence, so each that has the key bars the demand.
+        # An unforced aggregate never offers absence, so it always counts as having the key.
         bits = self._barred
         if any(map(self._demand.expression.admits, map(str.strip, str(text).split(",")))):
             bits |= self._met
         if len(self) >= self._MOST:
             self.clear()
-        if type(text) is str:  # 1, 1.0 and True would be the same key, but are not the same text
+        if type(text) is str:  # 1, 1.0 and True are equal as keys, but differ as text
             self[text] = bits
         return bits
 
@@ -330,7 +339,7 @@ class _LiteralBits(dict[str, int]):
 def _decisive(
     wanted: Expression, offers: list[tuple[str, Expression]]
 ) -> list[tuple[str, Expression]]:
-    """Return the offers, by aggregate, that keep a host from satisfying what is wanted."""
+    """Return the offers that cause the rejection, each with the name of its aggregate."""
     void = [each for each in offers if _voids(each[1])] if wanted.alternatives else []
     if not wanted.admits_absence:
         return void or offers
@@ -347,9 +356,9 @@ def _required(name: str, key: str, expression: Expression) -> Verdict:
     return Verdict.rejected(f"key {key!r}: {wants}, flavor does not have the key")
 
 
-def _called(aggregate: object) -> str:
+def _label(aggregate: object) -> str:
     name = read(aggregate, "name")
-    return "an aggregate" if name is None else f"aggregate {str(name)!r}"
+    return "An aggregate" if name is None else f"Aggregate {str(name)!r}"
 
 
 def _offered(name: str, offer: Expression, wanted: Expression) -> str:

@@ -1,7 +1,8 @@
-"""The one reader of what a scheduler hands to its plugins.
+"""Reading the attributes of a scheduler's hosts and requests.
 
-An attribute that is missing, None or not loaded reads as None: never an exception, and never a
-query. Objects that load on access, as Nova's do, say through ``obj_attr_is_set`` what they have.
+An attribute that is missing, None or not loaded reads as None. Reading raises no exception and
+causes no query: objects that load attributes on access, such as Nova's, report through
+``obj_attr_is_set`` which attributes are loaded.
 """
 
 import contextlib
@@ -10,9 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+__all__ = ["read"]
+
 
 def read(thing: object, name: str) -> Any:
-    """Return the attribute's value, or None."""
+    """Return the attribute's value; None if it is missing, not loaded or cannot be read."""
     try:
         is_set = getattr(thing, "obj_attr_is_set", None)
         if is_set is not None and not is_set(name):
@@ -23,33 +26,34 @@ def read(thing: object, name: str) -> Any:
 
 
 def read_mapping(thing: object, name: str) -> Mapping[Any, Any]:
-    """The attribute's value if it is a mapping, or an empty one."""
+    """Return the attribute's value if it is a mapping, otherwise an empty mapping."""
     value = read(thing, name)
     return value if isinstance(value, Mapping) else {}
 
 
 def read_all(things: Sequence[object], name: str) -> list[Any]:
-    """Return the attribute's value of each, or None.
+    """Return the attribute's value for each thing, as ``read`` does.
 
-    Things of one list have one type, or do not load attributes on access.
+    Either all things load attributes on access or none does: only the first one is tested.
     """
-    with contextlib.suppress(Exception):  # some of them cannot be read: read them one by one
+    with contextlib.suppress(Exception):  # if one cannot be read, read them one by one below
         if things and not hasattr(things[0], "obj_attr_is_set"):
             return list(map(attrgetter(name), things))
     return [read(thing, name) for thing in things]
 
 
 def by_identity(lists: Sequence[Iterable[Any]]) -> dict[int, Any]:
-    """The things in all of the lists, each once; they need not be hashable."""
+    """Return the distinct things in the lists by their ``id``; they need not be hashable."""
     things: Collection[Any]
     try:
         things = set(itertools.chain.from_iterable(lists))
+        # mypy compares only the types of the two methods, which differ.
         by_value = any(
             type(thing).__eq__ is not object.__eq__  # type: ignore[comparison-overlap]
             for thing in things
         )
-    except TypeError:  # some cannot be hashed
+    except TypeError:  # a thing is not hashable
         by_value = True
-    if by_value:  # the set has lost those that are equal to others
+    if by_value:  # the set has dropped things that equal others
         things = list(itertools.chain.from_iterable(lists))
     return {id(thing): thing for thing in things}

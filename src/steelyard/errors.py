@@ -1,148 +1,286 @@
-"""Everything that steelyard raises on purpose.
+"""The errors that steelyard raises, in one tree.
 
-One tree: catch :class:`SteelyardError` to catch them all. Where an error answers a request of a
-client, ``status`` is the HTTP status that the answer should carry.
+Catch :class:`SteelyardError` to catch them all. Where an error answers an HTTP request, ``status``
+is the status code of the response.
 """
 
-import difflib
-from collections.abc import Iterable
+from typing import Self
+
+from steelyard.text.escapes import printable
+
+__all__ = [
+    "BackendRefused",
+    "BackendUnreachable",
+    "BadRequest",
+    "CannotBeKept",
+    "ConcurrentUpdate",
+    "Conflict",
+    "Forbidden",
+    "InvalidAllocations",
+    "InvalidCloud",
+    "InvalidConsumerType",
+    "InvalidExpression",
+    "InvalidMessage",
+    "InvalidProvider",
+    "InvalidQuery",
+    "InvalidServerGroup",
+    "InvalidTag",
+    "InvalidTrait",
+    "MicroversionTooLow",
+    "MissingExtra",
+    "NoAccess",
+    "NotFound",
+    "OutcomeUnknown",
+    "OverCapacity",
+    "PluginError",
+    "PolicyNotSupported",
+    "ServiceError",
+    "SteelyardError",
+    "Unauthorized",
+    "UnsupportedMicroversion",
+    "WrongBackend",
+]
+
+_SHOWN = 60
+"""Characters of a long text that an error shows on each side of the marked ones."""
+
+_MARKED = 300
+"""The most characters that are marked; the longest name has 255."""
 
 
 class SteelyardError(Exception):
-    """The root of the tree. Its message says what was given, what is allowed and what to do."""
+    """The base class of all errors of steelyard.
+
+    ``message`` says what failed, why, and what to do. If a text is invalid, ``text`` is that text
+    and ``position`` the start and the end of its invalid part; otherwise, both are None.
+    """
 
     status: int | None = None
 
+    def __init__(
+        self, message: str = "", text: object = None, position: tuple[int, int] | None = None
+    ) -> None:
+        """Initialise the error.
+
+        ``text`` may be any invalid value; a value that is not text is not kept. Without a
+        ``position``, the whole text is invalid.
+        """
+        super().__init__(message)
+        self.message = message
+        self.text = text if isinstance(text, str) else None
+        self.position = (0, len(text)) if position is None and isinstance(text, str) else position
+
+    def __str__(self) -> str:
+        return self.message
+
 
 class BadRequest(SteelyardError):
-    """What was asked for is malformed."""
+    """A malformed request, or a malformed value in a request."""
 
     status = 400
 
 
 class Unauthorized(SteelyardError):
-    """Nobody vouches for who is asking."""
+    """A request from a caller who is not authenticated."""
 
     status = 401
 
 
 class NotFound(SteelyardError):
-    """What was asked for is not there."""
+    """A request for an object that does not exist."""
 
     status = 404
 
 
 class Conflict(SteelyardError):
-    """What was asked for does not fit the present state."""
+    """A request that conflicts with the present state."""
 
     status = 409
 
 
 class ConcurrentUpdate(Conflict):
-    """Somebody else has changed the same just now: read again, and decide again."""
+    """A change to an object that another caller has changed meanwhile; read it again and retry."""
+
+
+class OverCapacity(Conflict):
+    """Allocations that exceed a resource provider's inventory, or its limits for one consumer."""
 
 
 class InvalidExpression(BadRequest):
-    """A value of an extra spec or of aggregate metadata is malformed."""
+    """A malformed value of an extra spec or of aggregate metadata."""
 
 
 class InvalidQuery(BadRequest):
-    """A query to Placement is malformed; the message has the text and marks the place."""
+    """A malformed query to Placement.
 
-    @classmethod
-    def at(cls, text: str, start: int, end: int, why: str) -> "InvalidQuery":
-        """The error about the characters from ``start`` on and before ``end``."""
-        # What cannot be printed would move the marker, or worse.
-        shown = [char if char.isprintable() else ascii(char)[1:-1] for char in text]
-        before, marked = "".join(shown[:start]), "".join(shown[start:end])
+    If the error is given a position, it prints the text with the invalid part marked; otherwise,
+    the message quotes the text.
+    """
+
+    def __init__(
+        self, message: str = "", text: object = None, position: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(message, text, position)
+        self._marked = position is not None
+
+    def named(self, name: str) -> Self:
+        """Return a copy whose message begins with the name of an argument or an option."""
+        position = self.position if self._marked else None
+        return type(self)(f"{name}: {self.message}", self.text, position)
+
+    def __str__(self) -> str:
+        if self.text is None or self.position is None or not self._marked:
+            return self.message
+        start, end = self.position
+        # A long text is cut: it would fill the terminal or the log.
+        first, end = max(start - _SHOWN, 0), min(end, start + _MARKED)
+        last = end + _SHOWN
+        before = ("…" if first else "") + printable(self.text[first:start])
+        marked = printable(self.text[start:end])
+        after = printable(self.text[end:last]) + ("…" if last < len(self.text) else "")
         marker = " " * len(before) + "^" * max(len(marked), 1)
-        return cls(f"{why}\n  {''.join(shown)}\n  {marker}")
+        return f"{self.message}\n  {before}{marked}{after}\n  {marker}"
 
 
 class InvalidTrait(InvalidQuery):
-    """A trait, or a query for traits, is malformed or contradicts itself."""
+    """A malformed trait, or a malformed or contradictory query for traits."""
+
+
+class InvalidProvider(InvalidQuery):
+    """A malformed resource provider, or resource providers that form no trees."""
 
 
 class InvalidConsumerType(BadRequest):
-    """The name of a consumer type is malformed."""
+    """A malformed name of a consumer type."""
 
 
 class InvalidAllocations(BadRequest):
-    """The body of a request that writes allocations is malformed; the message names the place."""
+    """A malformed body of a request that writes allocations.
+
+    The message begins with the place of the malformed part.
+    """
 
 
 class InvalidTag(BadRequest):
-    """A tag is malformed, or what a backend has is not the encoding of one."""
+    """A malformed name of a tag, or a backend's tag that is not the encoding of a name."""
 
 
 class InvalidMessage(BadRequest):
-    """A notification about a job of a backend is malformed."""
+    """A malformed notification about a backend's job."""
 
 
 class MicroversionTooLow(BadRequest):
-    """A request cannot be expressed in the microversion that it is to be sent with."""
+    """A request that needs a higher microversion than the one to be used."""
+
+
+class UnsupportedMicroversion(BadRequest):
+    """A request for a microversion that does not exist.
+
+    ``oldest`` and ``newest`` are the ends of the supported range.
+    """
+
+    status = 406
+
+    def __init__(
+        self, message: str = "", text: object = None, *, oldest: str = "", newest: str = ""
+    ) -> None:
+        super().__init__(message, text)
+        self.oldest = oldest
+        self.newest = newest
 
 
 class InvalidServerGroup(BadRequest):
-    """The description of a server group is malformed."""
+    """A malformed description of a server group."""
 
 
 class PolicyNotSupported(BadRequest):
-    """A server group's policy needs a filter or a weigher that is not enabled."""
+    """A server group policy whose filter or weigher is not enabled, or has no effect."""
 
 
 class InvalidCloud(SteelyardError):
-    """The description of a cloud is malformed; the message names the file and the place."""
+    """A cloud file that cannot be read or saved, or whose content is malformed.
+
+    ``file`` is the name of the file. ``path`` has the keys and list indices that lead to the
+    invalid entry, and ``line`` is its line in the file, if they are known. The error prints as
+    ``file:line: path: message``.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        file: str = "",
+        *,
+        line: int | None = None,
+        path: tuple[str, ...] = (),
+        text: object = None,
+    ) -> None:
+        super().__init__(message, text)
+        self.file = file
+        self.line = line
+        self.path = path
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        where = f" {'.'.join(self.path)}:" if self.path else ""
+        return f"{place}:{where} {self.message}"
 
 
 class ServiceError(SteelyardError):
-    """A service that was asked could not answer."""
+    """A request that a service failed to answer."""
 
     status = 502
 
 
 class CannotBeKept(ServiceError):
-    """A database cannot keep what it is given, however often it is asked."""
+    """A value that a database cannot store; a retry does not help."""
 
 
 class NoAccess(ServiceError):
-    """A service cannot be asked at all: it is not reached, or it does not let us in."""
+    """A service that is unreachable or rejects the credentials."""
 
 
 class Forbidden(NoAccess):
-    """A service knows who is asking, and does not show this to them."""
+    """A request that a service does not permit to this caller."""
 
 
 class BackendRefused(ServiceError):
-    """A backend of tags has said no: nothing has happened there, and nothing is kept here."""
+    """An operation that a tag backend refused; it was neither applied nor recorded."""
+
+
+class BackendUnreachable(BackendRefused):
+    """An operation whose tag backend is unreachable; it was neither applied nor recorded."""
+
+    status = 503
 
 
 class WrongBackend(ServiceError):
-    """The database of tags belongs to another backend, or does not record which one."""
+    """A tag database that belongs to another backend, or does not record its backend."""
 
     status = 500
 
 
 class OutcomeUnknown(ServiceError):
-    """A backend of tags has not answered: whether it does what it was asked shows later."""
+    """An operation that a tag backend has not answered; the backend may still apply it."""
 
     status = 503
 
 
 class PluginError(SteelyardError):
-    """A plugin is missing, ambiguous or broken."""
+    """A plugin that is missing, ambiguous or broken; ``hint`` lists the installed ones.
+
+    ``text`` is the name of a missing or ambiguous plugin.
+    """
+
+    def __init__(self, message: str = "", hint: str = "", text: object = None) -> None:
+        super().__init__(message, text)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 class MissingExtra(SteelyardError):
-    """An optional dependency is not installed; the message names the extra that brings it."""
+    """An optional dependency that is not installed.
 
-
-def near(name: str, names: Iterable[str]) -> str:
-    """The end of an error about an unknown name: what was perhaps meant."""
-    names = list(names)
-    matches = difflib.get_close_matches(name, names, n=3)
-    if matches:
-        return f"; did you mean {' or '.join(map(repr, matches))}?"
-    if not names:
-        return "; there is none at all"
-    return f"; there are {', '.join(map(repr, names[:5]))}{' and more' if len(names) > 5 else ''}"
+    The message names the extra and the command that installs it.
+    """

@@ -1,10 +1,10 @@
 """The value language of extra specs and aggregate metadata.
 
-An expression denotes a set: of strings, and possibly of *absence*, the key not being there at
-all. Its text is parsed once into an immutable value that answers two questions: does it admit
-this value, and is there a value that both of two expressions admit.
+An expression denotes a set of strings, which may also contain *absence*: the key is missing. An
+:class:`Expression` is immutable and parsed once. It tests whether it admits a value, and whether it
+admits some value that another expression admits too.
 
-Parsing never raises. Malformed text denotes the empty set, and ``problems`` says what to write
+Parsing never raises. Malformed text denotes the empty set, and ``problems`` lists what to write
 instead.
 """
 
@@ -12,9 +12,10 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from steelyard import errors
-from steelyard.string_sets import (
+from steelyard._string_sets import (
     Anything,
     Containing,
     Literal,
@@ -26,11 +27,14 @@ from steelyard.string_sets import (
     successor,
 )
 
+__all__ = ["Expression"]
+
 OR = "<or>"
 ANY = "*"
 OPTIONAL = "~"
 FORBIDDEN = "!"
 
+_COMMA = re.compile(",")
 _JUNCTION = re.compile(rf"(?<!\S){OR}(?!\S)")
 
 _NUMERIC: dict[str, Callable[[float], Numbers]] = {
@@ -51,32 +55,43 @@ _TEXTUAL: dict[str, Callable[[str], StringSet]] = {
 }
 _ALL_IN = "<all-in>"
 _OPERATORS = (*_NUMERIC, *_TEXTUAL, _ALL_IN, OR)
-# What looks like the beginning of an operation, whether or not it is one.
+# A prefix that resembles an operator, valid or not.
 _LIKE_OPERATOR = re.compile(r"<(?:or|in|all-in)>|s?[<>=!]+", re.IGNORECASE)
 
 _STANDS_ALONE = (
-    f"stands alone, with nothing before or behind it; write {FORBIDDEN!r} for a key that must "
-    f"not be there, {OPTIONAL!r} among others for one that may be absent"
+    f"cannot be combined with other values; write {FORBIDDEN!r} alone for a key that must be "
+    f"missing, or {OPTIONAL!r} among the values for a key that may be missing"
 )
+
+
+class Fault(NamedTuple):
+    """A malformed part of an expression; ``start`` is its index in the expression's text."""
+
+    text: str
+    start: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.text!r}: {self.why}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Expression:
     """A set of strings and absence, parsed from text.
 
-    Two expressions are equal when they were built from the same parts, whatever the order; an
-    expression prints as it was written.
+    Expressions with the same alternatives are equal, whatever their order. An expression prints as
+    it was written.
     """
 
     text: str = dataclasses.field(compare=False)
     admits_absence: bool
     alternatives: frozenset[StringSet]
     notes: tuple[str, ...] = dataclasses.field(compare=False, default=())
-    faults: tuple[str, ...] = dataclasses.field(compare=False, default=())
+    faults: tuple[Fault, ...] = dataclasses.field(compare=False, default=())
     forbids: bool = False
-    """Whether the text is ``!``, which vetoes the values of other aggregates."""
+    """Whether the text is ``!``, which cancels the values that other aggregates offer."""
 
-    # The alternatives again: literal texts are compared as a set, rules one by one.
+    # The alternatives split in two: literal texts are compared as a set, rules one by one.
     _literals: frozenset[str] = dataclasses.field(init=False, repr=False, compare=False)
     _rules: tuple[StringSet, ...] = dataclasses.field(init=False, repr=False, compare=False)
 
@@ -88,42 +103,49 @@ class Expression:
 
     @classmethod
     def parse(cls, text: str) -> "Expression":
-        """The expression that the text denotes."""
+        """Return the expression that the text denotes."""
         return _parse(text)
 
     @classmethod
     def parse_list(cls, text: str) -> "Expression":
-        """The union of the comma-separated expressions, as a forced aggregate offers them."""
+        """Return the union of comma-separated expressions, as a forced aggregate offers them."""
         return _parse_list(text)
 
     @classmethod
     def literals(cls, text: str) -> "Expression":
-        """The comma-separated words taken literally, as an unforced aggregate offers them."""
+        """Return the comma-separated words as literals, as an unforced aggregate offers them."""
         return cls(text, False, frozenset(Literal(part.strip()) for part in text.split(",")))
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong or doubtful about the text, each with what to write instead."""
-        return self.faults + self.notes
+        """The faults of the text and notes on doubtful parts, each with what to write instead."""
+        return (*map(str, self.faults), *self.notes)
 
     def require_well_formed(self) -> "Expression":
-        """This expression, or InvalidExpression: for services that take the text from users."""
+        """Return this expression, or raise InvalidExpression if it is malformed.
+
+        The error's position is that of the first fault. Services that take the text from users call
+        this.
+        """
         if self.faults:
-            raise errors.InvalidExpression("; ".join(self.faults))
+            text, start, _ = self.faults[0]
+            raise errors.InvalidExpression(
+                "; ".join(map(str, self.faults)), self.text, (start, start + len(text))
+            )
         return self
 
     def admits(self, value: str | None) -> bool:
-        """Whether the value, or for None absence, is in the set."""
+        """Return whether the value is in the set; None stands for absence."""
         if value is None:
             return self.admits_absence
         return value in self._literals or any(rule.admits(value) for rule in self._rules)
 
     def compatible(self, other: "Expression") -> bool:
-        """Whether some value, or absence, is in both sets; False where that is not decided."""
+        """Return whether both sets have a string, or absence, in common; False if undecided."""
         return (self.admits_absence and other.admits_absence) or self.meets(other)
 
     def meets(self, other: "Expression") -> bool:
-        """Whether a value that is present is in both sets; False where that is not decided."""
+        """Return whether both sets have a string in common; False if undecided."""
         return (
             not self._literals.isdisjoint(other._literals)
             or any(rule.admits(text) for rule in self._rules for text in other._literals)
@@ -132,7 +154,7 @@ class Expression:
         )
 
     def undecided(self, other: "Expression") -> bool:
-        """Whether ``meets`` is False for want of a decision, not because the sets are apart."""
+        """Return whether ``meets`` is False only because the answer is undecided."""
         # Whether a literal text is in a set is always decided.
         return None in self._meetings_of_rules(other) and not self.meets(other)
 
@@ -156,30 +178,44 @@ def _parse(text: str) -> Expression:
 
 @functools.lru_cache(maxsize=4096)
 def _parse_list(text: str) -> Expression:
-    parts = [_parse(part) for part in text.split(",")]
-    if len(parts) > 1 and any(part.forbids for part in parts):
-        return _malformed(text.strip(), f"{FORBIDDEN!r} {_STANDS_ALONE}")
-    return _union(text.strip(), parts)
+    text = text.strip()
+    parts = [(start, _parse(part)) for start, part in _split(_COMMA, text)]
+    if len(parts) > 1 and any(part.forbids for _, part in parts):
+        return _malformed(text, f"{FORBIDDEN!r} {_STANDS_ALONE}")
+    return _union(text, parts)
 
 
 def _junction(text: str) -> Expression:
-    parts = [part.strip() for part in _JUNCTION.split(text)[1:]]
-    trailing = len(parts) > 1 and not parts[-1]
+    _, *parts = _split(_JUNCTION, text)
+    trailing = len(parts) > 1 and not parts[-1][1]
     if trailing:
         parts.pop()
-    if not all(parts):
-        return _malformed(text, f"{OR!r} has nothing behind it; write '{OR} a {OR} b'")
-    if FORBIDDEN in parts and len(parts) > 1:
+    words = [word for _, word in parts]
+    if not all(words):
+        return _malformed(text, f"{OR!r} is not followed by a value; write '{OR} a {OR} b'")
+    if FORBIDDEN in words and len(words) > 1:
         return _malformed(text, f"{FORBIDDEN!r} {_STANDS_ALONE}")
-    union = _union(text, [_alternative(part) for part in parts])
+    union = _union(text, [(start, _alternative(word)) for start, word in parts])
     if not trailing or union.faults:
         return union
-    note = f"{text!r}: the last {OR!r} has nothing behind it and is ignored; leave it out"
+    note = f"{text!r}: the last {OR!r} is not followed by a value and is ignored; remove it"
     return dataclasses.replace(union, notes=(*union.notes, note))
 
 
-def _union(text: str, parts: list[Expression]) -> Expression:
-    faults = tuple(fault for part in parts for fault in part.faults)
+def _split(separator: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
+    """Yield the start and the text, without surrounding white space, of each part."""
+    bounds = [0, *(end for found in separator.finditer(text) for end in found.span()), len(text)]
+    for start, end in zip(bounds[::2], bounds[1::2], strict=True):
+        part = text[start:end].lstrip()
+        yield end - len(part), part.rstrip()
+
+
+def _union(text: str, places: list[tuple[int, Expression]]) -> Expression:
+    """Return the union of the parts of the text, each given with its start."""
+    parts = [part for _, part in places]
+    faults = tuple(
+        fault._replace(start=start + fault.start) for start, part in places for fault in part.faults
+    )
     if faults:
         return Expression(text, False, frozenset(), faults=faults)
     return Expression(
@@ -192,7 +228,7 @@ def _union(text: str, parts: list[Expression]) -> Expression:
 
 
 def _alternative(text: str) -> Expression:
-    """The expression of a text that is no junction."""
+    """Return the expression of a text that is not a junction."""
     if text == ANY:
         return Expression(text, False, frozenset({Anything()}))
     if text in (OPTIONAL, FORBIDDEN):
@@ -239,7 +275,7 @@ def _textual_twin(operator: str) -> str:
 
 
 def _doubts(text: str) -> Iterable[str]:
-    """Notes on a literal that was perhaps meant to be something else."""
+    """Yield notes on a literal that was possibly meant as something else."""
     beginning = _LIKE_OPERATOR.match(text)
     if beginning and beginning[0] == FORBIDDEN:
         yield (
@@ -249,16 +285,16 @@ def _doubts(text: str) -> Iterable[str]:
     elif beginning and beginning[0] in _OPERATORS:
         yield (
             f"{text!r} is taken literally; if {beginning[0]!r} was meant to be an operator, "
-            f"put a space behind it"
+            f"put a space after it"
         )
     elif beginning:
         yield (
-            f"{text!r} is taken literally, for {beginning[0]!r} is no operator; the operators "
+            f"{text!r} is taken literally: {beginning[0]!r} is not an operator; the operators "
             f"are {', '.join(_OPERATORS)}"
         )
     elif OR in text.split():
         yield f"{text!r} is taken literally; a junction begins with {OR!r}: write '{OR} {text}'"
 
 
-def _malformed(text: str, fault: str) -> Expression:
-    return Expression(text, False, frozenset(), faults=(f"{text!r}: {fault}",))
+def _malformed(text: str, why: str) -> Expression:
+    return Expression(text, False, frozenset(), faults=(Fault(text, 0, why),))

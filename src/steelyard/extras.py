@@ -1,4 +1,4 @@
-"""Imports of the packages that extras bring."""
+"""Imports of optional dependencies."""
 
 import contextlib
 import importlib.metadata
@@ -12,10 +12,10 @@ from steelyard import errors
 
 @contextlib.contextmanager
 def required(extra: str, feature: str) -> Iterator[None]:
-    """Raise MissingExtra where an import in the block fails because the extra is not installed.
+    """Raise MissingExtra if an import in the block fails because the extra is not installed.
 
-    The error passes unchanged if the missing module is steelyard's own, or if all packages of the
-    extra are installed: then the installation is broken, and another command would not help.
+    The original error is raised unchanged if the missing module is steelyard's own, or if all
+    packages of the extra are installed: installing the extra would not help then.
     """
     try:
         yield
@@ -29,17 +29,18 @@ def required(extra: str, feature: str) -> Iterator[None]:
 
 
 def install_command(extra: str) -> str:
-    """Return the shell command that installs the missing packages of the extra, "" if none is.
+    """Return the shell command that installs the extra's missing packages, "" if all are installed.
 
-    It names the packages, not steelyard[extra]: no index has that for an installation from a
-    checkout. It calls this interpreter, so it reaches a virtual environment that is not activated.
+    The command names the packages instead of ``steelyard[extra]``, which pip cannot find in a
+    package index if steelyard was installed from a checkout. It runs this interpreter, so it also
+    works for a virtual environment that is not activated.
     """
     missing = list(_missing(extra))
     return shlex.join([sys.executable, "-m", "pip", "install", *missing]) if missing else ""
 
 
 def _missing(extra: str) -> Iterator[str]:
-    """Yield the requirements of the extra of which no version is installed."""
+    """Yield the requirements of the extra that are not installed in any version."""
     for line in importlib.metadata.requires("steelyard") or ():
         requirement, _, marker = line.partition(";")
         if marker.split() != ["extra", "==", f"'{extra}'"]:

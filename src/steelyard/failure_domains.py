@@ -1,7 +1,8 @@
-"""Where hosts are: the racks, rooms and whatever else aggregates name in their metadata.
+"""Failure domains of hosts, such as racks and rooms, read from aggregate metadata.
 
-A place is a tuple of names from far to near, such as ``("room 1", "rack 7")``. Each beginning of
-it is a domain, so that the racks called 7 of two rooms are two domains.
+A place is a tuple of names from far to near, such as ``("room 1", "rack 7")``; None stands for a
+level without a name. Each prefix of a place is a domain, so racks named 7 in two rooms are two
+domains.
 """
 
 from collections.abc import Callable, Sequence, Set
@@ -12,10 +13,11 @@ Place = tuple[str | None, ...]
 
 
 class FailureDomains:
-    """The places of a request's hosts, as far as the aggregates of these hosts tell.
+    """The places of a request's hosts, read from the aggregates of these hosts.
 
-    ``keys`` are metadata keys from near to far. ``warn`` is told about a host that is in two
-    places at once; of its names at that level, the first in text order counts.
+    ``keys`` are metadata keys from near to far. If aggregates give a host two names at one level,
+    the first in text order counts, and ``warn`` is called with a message. ``places`` has the place
+    of each host, in the order of the hosts.
     """
 
     def __init__(
@@ -36,7 +38,10 @@ class FailureDomains:
         ]
 
     def places_of(self, names: Set[str]) -> list[Place]:
-        """Where the named hosts are, without those of which no aggregate here tells."""
+        """Return the places of the named hosts, in any order.
+
+        A host is left out if none of the aggregates that name domains contains it.
+        """
         found: dict[str, set[int]] = {}
         for identity, aggregate in self._naming.items():
             for name in names & set(read(aggregate, "hosts") or ()):
@@ -44,7 +49,7 @@ class FailureDomains:
         return [self._place(frozenset(identities)) for identities in found.values()]
 
     def _names(self, aggregate: object) -> list[tuple[int, str]]:
-        """The names that the aggregate gives to levels."""
+        """Return the names that the aggregate gives, each with the index of its level."""
         metadata = read_mapping(aggregate, "metadata")
         stated = (metadata.get(key) for key in self._far_to_near)
         names = ("" if name is None else str(name).strip() for name in stated)
@@ -64,8 +69,8 @@ class FailureDomains:
             if len(names) > 1:
                 called = sorted(str(read(aggregate, "name")) for aggregate in aggregates)
                 self._warn(
-                    f"the aggregates {', '.join(map(repr, called))} have hosts in common, and say "
-                    f"{key!r} = {', '.join(map(repr, sorted(names)))}; for these hosts "
-                    f"{min(names)!r} counts: let each be in one only"
+                    f"Aggregates {', '.join(map(repr, called))} share hosts, but differ in "
+                    f"{key!r}: {', '.join(map(repr, sorted(names)))}; {min(names)!r} applies to "
+                    f"these hosts: put each host into one of the aggregates only"
                 )
         return tuple(min(names, default=None) for names in levels)

@@ -1,4 +1,4 @@
-"""Server groups: what their policies promise, how they are asked for, what supports them."""
+"""Server groups: their policies, the requests that create them, and the plugins they need."""
 
 import dataclasses
 import enum
@@ -8,12 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from steelyard import errors
+from steelyard.text import spelling
+
+__all__ = ["POLICIES_SCHEMA", "POLICY_SCHEMA", "Policy", "ServerGroup", "check_supported"]
 
 MAX_SERVER_PER_HOST = "max_server_per_host"
 
 
 class Policy(enum.StrEnum):
-    """Where the servers of a group should be, in relation to each other."""
+    """The policies for placing the servers of a group relative to each other."""
 
     AFFINITY = "affinity"
     ANTI_AFFINITY = "anti-affinity"
@@ -22,11 +25,12 @@ class Policy(enum.StrEnum):
 
     @classmethod
     def parse(cls, text: object) -> "Policy":
+        """Return the policy of this name; raise InvalidServerGroup if it is unknown."""
         try:
-            return cls(text)  # type: ignore[arg-type]  # whatever is no policy raises
+            return cls(text)  # type: ignore[arg-type]  # any other value raises
         except ValueError:
             raise errors.InvalidServerGroup(
-                f"unknown policy {text!r}; write one of {_POLICIES_LISTED}"
+                f"unknown policy {text!r}: expected one of {_POLICIES_LISTED}", text
             ) from None
 
 
@@ -45,6 +49,7 @@ _LONGEST_NAME = 255
 _LONGEST_NUMBER = 9
 _GREATEST_NUMBER = 10**_LONGEST_NUMBER - 1
 _CONTROL = "\\x00-\\x1f\\x7f-\\x9f"
+_MISPLACED = re.compile(rf"\A\s+|[{_CONTROL}]|\s+\Z")
 _NAME = {
     "type": "string",
     "minLength": 1,
@@ -71,7 +76,7 @@ def _request_schema(properties: dict[str, Any], required: list[str]) -> dict[str
     }
 
 
-#: The body of ``POST os-server-groups`` with a list of policies, which has exactly one.
+#: The JSON schema of ``POST os-server-groups`` with a list of policies, which has exactly one.
 POLICIES_SCHEMA: Mapping[str, Any] = _request_schema(
     {
         "policies": {
@@ -85,7 +90,7 @@ POLICIES_SCHEMA: Mapping[str, Any] = _request_schema(
     ["policies"],
 )
 
-#: The newer body, with one policy and the rules that ``anti-affinity`` may have.
+#: The JSON schema of the newer form, with one policy and, for ``anti-affinity``, rules.
 POLICY_SCHEMA: Mapping[str, Any] = _request_schema(
     {
         "policy": _POLICY,
@@ -113,7 +118,7 @@ POLICY_SCHEMA["properties"]["server_group"] |= {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServerGroup:
-    """A group, with the UUIDs of its servers and the names of the hosts they are on."""
+    """A server group, with the UUIDs of its servers and the names of the hosts they are on."""
 
     name: str
     policy: Policy
@@ -122,25 +127,29 @@ class ServerGroup:
     hosts: frozenset[str] = frozenset()
     uuid: str = ""
     newer_form: bool = dataclasses.field(default=False, compare=False)
-    """Whether the request for the group had one policy with rules, rather than a list."""
+    """Whether the group was requested with one policy and rules, not with a list of policies."""
 
     @classmethod
     def parse(cls, body: object) -> "ServerGroup":
-        """The new group that the body of a ``POST os-server-groups`` asks for, in either form."""
-        asked = _fields(body, "the body", ["server_group"])["server_group"]
-        newer_form = not (isinstance(asked, dict) and "policies" in asked)
+        """Return the new group that the body of a ``POST os-server-groups`` requests.
+
+        The body may have either form; the group gets a random UUID. Raises InvalidServerGroup if
+        the body is malformed.
+        """
+        requested = _fields(body, "body", ["server_group"])["server_group"]
+        newer_form = not (isinstance(requested, dict) and "policies" in requested)
         if not newer_form:
-            _fields(asked, "server_group", ["name", "policies"])
-            policy, rules = _only_policy(asked["policies"]), {}
+            _fields(requested, "server_group", ["name", "policies"])
+            policy, rules = _only_policy(requested["policies"]), {}
         else:
-            _fields(asked, "server_group", ["name", "policy"], ["rules"])
-            policy = Policy.parse(asked["policy"])
-            rules = parse_rules(policy, asked.get("rules", {}))
-        name, uuid = _name(asked["name"]), str(uuids.uuid4())
+            _fields(requested, "server_group", ["name", "policy"], ["rules"])
+            policy = Policy.parse(requested["policy"])
+            rules = parse_rules(policy, requested.get("rules", {}))
+        name, uuid = _name(requested["name"]), str(uuids.uuid4())
         return cls(name, policy, rules, uuid=uuid, newer_form=newer_form)
 
     def response(self) -> dict[str, Any]:
-        """Return the body that answers the request for the group, in the form of the request."""
+        """Return the body of the response to the request for the group, in the same form."""
         policy = (
             {"policy": self.policy.value, "rules": dict(self.rules)}
             if self.newer_form or self.rules  # the older form has no rules
@@ -150,18 +159,22 @@ class ServerGroup:
         return {"server_group": {"id": self.uuid, "name": self.name, **policy, "members": members}}
 
     def with_members(self, placed: Mapping[str, str]) -> "ServerGroup":
-        """This group with more servers, which are given with their hosts."""
+        """Return this group with more servers, given as a mapping of UUIDs to hosts."""
         return dataclasses.replace(
             self, members=self.members | placed.keys(), hosts=self.hosts | {*placed.values()}
         )
 
 
 def parse_rules(policy: Policy, rules: object) -> dict[str, int]:
-    """The rules of a group with this policy, as numbers."""
+    """Return the rules of a group with this policy, as numbers.
+
+    Raises InvalidServerGroup if a rule is unknown or invalid, or if the policy has no rules.
+    """
     given = _fields(rules, "rules", optional=[MAX_SERVER_PER_HOST])
     if given and policy is not Policy.ANTI_AFFINITY:
         raise errors.InvalidServerGroup(
-            f"only the policy '{Policy.ANTI_AFFINITY}' has rules, not '{policy}'"
+            f"cannot use rules with policy '{policy}': only '{Policy.ANTI_AFFINITY}' has rules; "
+            "leave them out"
         )
     return {name: _count(name, value) for name, value in given.items()}
 
@@ -172,10 +185,10 @@ def check_supported(
     enabled_weighers: Collection[str],
     multipliers: Mapping[str, float] | None = None,
 ) -> None:
-    """Raise PolicyNotSupported if the plugin of the group's policy is not enabled.
+    """Raise PolicyNotSupported if the plugin of the group's policy is not enabled or has no effect.
 
-    ``multipliers`` are those of the configuration, by weigher. A weigher with 0 has no effect, and
-    does not support its policy.
+    ``multipliers`` are the configured multipliers, by weigher. A weigher has no effect if its
+    multiplier is 0.
     """
     policy = Policy.parse(group.policy)
     weigher = _WEIGHERS.get(policy)
@@ -185,18 +198,18 @@ def check_supported(
     ):
         if needed is not None and needed not in enabled:
             raise errors.PolicyNotSupported(
-                f"server group {group.name!r} has the policy '{group.policy}', which needs the "
-                f"{kind} {needed!r}; it is not enabled: add it to enabled_{kind}s"
+                f"policy '{group.policy}' of server group {group.name!r} is not supported: the "
+                f"{kind} {needed!r} is not enabled; add it to enabled_{kind}s"
             )
     if weigher is not None and multipliers is not None and multipliers.get(weigher) == 0:
         raise errors.PolicyNotSupported(
-            f"server group {group.name!r} has the policy '{policy}', which needs the weigher "
-            f"{weigher!r}; its multiplier is 0: set {multiplier_option(policy)} to another number"
+            f"policy '{policy}' of server group {group.name!r} has no effect: the multiplier of "
+            f"the weigher {weigher!r} is 0; set {multiplier_option(policy)} to another number"
         )
 
 
 def multiplier_option(policy: Policy) -> str:
-    """Return the option, and the aggregate metadata key, of the multiplier of a soft policy."""
+    """Return the name of a soft policy's multiplier, as an option and as a metadata key."""
     return f"{policy.value.replace('-', '_')}_weight_multiplier"
 
 
@@ -204,17 +217,17 @@ def _fields(
     value: object, what: str, required: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise errors.InvalidServerGroup(f"{what} is {value!r}; it must be a JSON object")
+        raise errors.InvalidServerGroup(f"invalid {what} {value!r}: expected a JSON object", value)
     allowed = [*required, *optional]
     for name in value:
         if name not in allowed:
             raise errors.InvalidServerGroup(
-                f"{what} has {name!r}, which is unknown{errors.near(str(name), allowed)}"
+                f"unknown key {name!r} in {what}{spelling.near(str(name), allowed)}", name
             )
     for name in required:
         if name not in value:
             raise errors.InvalidServerGroup(
-                f"{what} has no {name!r}; required are {', '.join(required)}"
+                f"missing key {name!r} in {what}; required keys: {', '.join(map(repr, required))}"
             )
     return value
 
@@ -222,12 +235,15 @@ def _fields(
 def _name(name: object) -> str:
     if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME:
         raise errors.InvalidServerGroup(
-            f"the name is {name!r}; it must be text of 1 to {_LONGEST_NAME} characters"
+            f"invalid name {name!r}: expected text of 1 to {_LONGEST_NAME} characters", name
         )
-    if name != name.strip() or re.search(f"[{_CONTROL}]", name):
+    misplaced = _MISPLACED.search(name)
+    if misplaced:
         raise errors.InvalidServerGroup(
-            f"the name is {name!r}; it must neither begin or end with white space nor have "
-            f"control characters"
+            f"invalid name {name!r}: expected no white space at either end and no control "
+            f"characters",
+            name,
+            misplaced.span(),
         )
     return name
 
@@ -235,7 +251,9 @@ def _name(name: object) -> str:
 def _only_policy(policies: object) -> Policy:
     if not isinstance(policies, list) or len(policies) != 1:
         raise errors.InvalidServerGroup(
-            f"policies is {policies!r}; it must be a list with exactly one of {_POLICIES_LISTED}"
+            f"invalid policies {policies!r}: expected a list with exactly one of "
+            f"{_POLICIES_LISTED}",
+            policies,
         )
     return Policy.parse(policies[0])
 
@@ -254,7 +272,7 @@ def _count(name: str, value: object) -> int:
             number = 0
     if not 1 <= number <= _GREATEST_NUMBER:
         raise errors.InvalidServerGroup(
-            f"invalid rule {name!r} {value!r:.100}: expected a whole number from 1 to "
-            f"{_GREATEST_NUMBER}"
+            f"invalid {name} {value!r:.100}: expected a whole number from 1 to {_GREATEST_NUMBER}",
+            value,
         )
     return number

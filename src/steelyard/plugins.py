@@ -1,153 +1,191 @@
-"""Plugins by name, from the entry points of whatever distributions are installed."""
+"""Plugins by name, from the entry points of all installed distributions.
+
+Each package declares its :class:`EntryPointGroup` next to the contract of its plugins.
+"""
 
 import contextlib
 import dataclasses
 import importlib.metadata
 import traceback
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NoReturn
 
 from oslo_config import cfg
 from stevedore import named
 
+from steelyard import conf as options
 from steelyard import errors
-from steelyard.filters.base import Filter
-from steelyard.tags.backends.base import TagBackend
-from steelyard.weighers.base import Weigher
+from steelyard.text import spelling
 
-FILTERS = "steelyard.filters"
-WEIGHERS = "steelyard.weighers"
-QUERY_BUILDERS = "steelyard.query_builders"
-CONSUMER_MODELS = "steelyard.consumer_models"
-TAG_BACKENDS = "steelyard.tag_backends"
+# Names of one kind share an ending, such as Filter; a lower value would suggest unrelated ones.
+_LIKENESS = 0.8
 
-_BASES: dict[str, type[Filter | Weigher | TagBackend]] = {
-    FILTERS: Filter,
-    WEIGHERS: Weigher,
-    TAG_BACKENDS: TagBackend,
-}
-# What plugins of the other groups must have.
-_METHODS = {
-    QUERY_BUILDERS: ["from_flavor"],
-    CONSUMER_MODELS: ["post_allocations", "get_allocations", "usages", "count"],
-}
+
+@dataclasses.dataclass(frozen=True)
+class EntryPointGroup:
+    """An entry point group, and the contract of its plugins."""
+
+    name: str
+    kind: str
+    """The word for one of its plugins in messages, such as "query builder"."""
+    fault: Callable[[Any], str]
+    """A function that returns how an object breaks the contract, or an empty text."""
+
+
+def of_subclasses(name: str, base: type[Any], *, kind: str) -> EntryPointGroup:
+    """Return a group whose plugins are subclasses of the base class."""
+
+    def fault(found: Any) -> str:
+        if isinstance(found, type) and issubclass(found, base):
+            return ""
+        return f"is not a subclass of {base.__qualname__}"
+
+    return EntryPointGroup(name, kind, fault)
+
+
+def of_protocol(name: str, protocol: type[Any], *, kind: str) -> EntryPointGroup:
+    """Return a group whose plugins have the methods that the protocol declares."""
+    methods = [method for method in vars(protocol) if not method.startswith("_")]
+
+    def fault(found: Any) -> str:
+        missing = [method for method in methods if not callable(getattr(found, method, None))]
+        return f"has no method {', '.join(missing)}" if missing else ""
+
+    return EntryPointGroup(name, kind, fault)
+
+
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """Return "; did you mean …?" with similar names of plugins, or an empty text."""
+    return spelling.suggestion(name, names, _LIKENESS)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Installed:
-    """A plugin as it is registered, not yet loaded."""
+    """A registered plugin, loaded or not, with the name and version of its distribution."""
 
-    group: str
     name: str
     distribution: str
 
-    @property
-    def kind(self) -> str:
-        return _kind(self.group)
+
+def registered(group: str) -> importlib.metadata.EntryPoints:
+    """Return the entry points in the group with this name, without loading them."""
+    return importlib.metadata.entry_points(group=group)
 
 
-def installed(group: str) -> list[Installed]:
-    """The plugins registered in the entry point group, by name."""
-    return sorted(
-        {
-            Installed(group, point.name, _distribution(point))
-            for point in importlib.metadata.entry_points(group=group)
-        }
-    )
+def installed(group: EntryPointGroup) -> list[Installed]:
+    """Return the plugins registered in the entry point group, sorted by name."""
+    return sorted({Installed(point.name, _distribution(point)) for point in registered(group.name)})
 
 
-def load_classes(group: str, names: Sequence[str]) -> dict[str, type[Any]]:
-    """The classes of the named plugins, in the order of the names."""
+def load_classes(group: EntryPointGroup, names: Sequence[str]) -> dict[str, type[Any]]:
+    """Return the classes of the named plugins, in the order of the names.
+
+    Raises PluginError if a plugin is missing, ambiguous or broken, and MissingExtra if it needs an
+    extra of steelyard that is not installed.
+    """
     present = installed(group)
     for name in names:
         _require_one(group, name, present)
-    failures: dict[str, BaseException] = {}
+
+    def fail(_: object, point: importlib.metadata.EntryPoint, error: BaseException) -> NoReturn:
+        if isinstance(error, errors.MissingExtra):
+            raise error  # its message is complete
+        raise _broken(group, point.name, present, error) from error
+
     manager: named.NamedExtensionManager[Any] = named.NamedExtensionManager(
-        group,
-        list(names),
-        name_order=True,
-        on_load_failure_callback=lambda _, point, error: failures.update({point.name: error}),
-        on_missing_entrypoints_callback=lambda missing: None,  # they are among the failures
+        group.name, list(names), name_order=True, on_load_failure_callback=fail
     )
-    for name, error in failures.items():
-        raise _broken(group, name, present, error) from error
     classes = {name: manager[name].plugin for name in names}
     for name, found in classes.items():
-        fault = _fault(group, found)
+        fault = group.fault(found)
         if fault:
             raise _broken(group, name, present, TypeError(f"{found!r} {fault}"))
     return classes
 
 
-def load(group: str, names: Sequence[str], conf: cfg.ConfigOpts | None) -> dict[str, Any]:
-    """The named plugins, ready for use, in the order of the names."""
+def load(
+    group: EntryPointGroup, names: Sequence[str], conf: cfg.ConfigOpts | None
+) -> dict[str, Any]:
+    """Return an instance of each named plugin, in the order of the names.
+
+    Raises PluginError as ``load_classes`` does, and if a constructor fails. Errors about
+    options are raised as they are, with the name of the option.
+    """
     plugins = {}
     for name, found in load_classes(group, names).items():
         try:
-            plugins[name] = found(conf)
-        except (cfg.Error, errors.SteelyardError):
-            raise  # a bad option: the message is about the option
-        except Exception as error:  # a plugin's constructor can raise anything
-            raise _broken(group, name, installed(group), error) from error
+            plugins[name] = _constructed(group, name, found, conf)
+        except options.BAD_VALUE as error:
+            # oslo.config's error is not chained, because the value in it may be secret.
+            raise options.explained(cfg.CONF if conf is None else conf, error) from None
     return plugins
 
 
+def load_with(group: EntryPointGroup, name: str, argument: Any) -> Any:
+    """Return an instance of the named plugin, whose constructor gets the argument.
+
+    Raises PluginError as ``load_classes`` does, and if the constructor fails. Errors of steelyard
+    are raised as they are.
+    """
+    return _constructed(group, name, load_classes(group, [name])[name], argument)
+
+
+def _constructed(group: EntryPointGroup, name: str, found: type[Any], argument: Any) -> Any:
+    try:
+        return found(argument)
+    except (errors.SteelyardError, cfg.Error):
+        raise  # the message is complete, or names the option
+    except Exception as error:  # a plugin's constructor can raise anything
+        raise _broken(group, name, installed(group), error) from error
+
+
 @contextlib.contextmanager
-def blamed(kind: str, name: str) -> Iterator[None]:
-    """Says whose fault it is when a plugin fails."""
+def blamed(group: EntryPointGroup, name: str) -> Iterator[None]:
+    """Raise a PluginError that names the plugin if the block fails.
+
+    Errors of steelyard pass unchanged.
+    """
     try:
         yield
     except errors.SteelyardError:
-        raise  # it says what is wrong itself
+        raise  # its message is complete
     except Exception as error:  # a plugin can raise anything
         raise errors.PluginError(
-            f"the {kind} {name!r} has failed: {type(error).__name__}: {error}"
+            f"the {group.kind} {name!r} failed: {type(error).__name__}: {error}"
         ) from error
-
-
-def _kind(group: str) -> str:
-    return group.rpartition(".")[2].removesuffix("s").replace("_", " ")
-
-
-def _fault(group: str, found: Any) -> str:
-    """What is missing for a plugin of the group."""
-    if group in _METHODS:
-        missing = [name for name in _METHODS[group] if not callable(getattr(found, name, None))]
-        return f"has no {', '.join(missing)}" if missing else ""
-    base = _BASES[group]
-    if isinstance(found, type) and issubclass(found, base):
-        return ""
-    return f"is no subclass of {base.__qualname__}"
 
 
 def _distribution(point: importlib.metadata.EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else "unknown distribution"
 
 
-def _require_one(group: str, name: str, present: list[Installed]) -> None:
+def _require_one(group: EntryPointGroup, name: str, present: list[Installed]) -> None:
     providers = [plugin for plugin in present if plugin.name == name]
-    kind = _kind(group)
+    kind = group.kind
     if not providers:
-        raise errors.PluginError(f"there is no {kind} {name!r}; installed are {_listing(present)}")
+        meant = suggestion(name, {plugin.name for plugin in present})
+        raise errors.PluginError(
+            f"no {kind} {name!r}", f"installed: {_listing(present)}{meant}", name
+        )
     if len(providers) > 1:
         both = " and ".join(plugin.distribution for plugin in providers)
         raise errors.PluginError(
-            f"the {kind} {name!r} is provided by {both}; uninstall one of them"
+            f"the {kind} {name!r} is provided by {both}; uninstall one of them", text=name
         )
 
 
 def _broken(
-    group: str, name: str, present: list[Installed], error: BaseException
+    group: EntryPointGroup, name: str, present: list[Installed], error: BaseException
 ) -> errors.PluginError:
     (plugin,) = (plugin for plugin in present if plugin.name == name)
     what = traceback.format_exception_only(error)[-1].strip()
     return errors.PluginError(
-        f"the {plugin.kind} {name!r} of {plugin.distribution} cannot be loaded: {what}; "
-        f"installed are {_listing(present)}"
+        f"the {group.kind} {name!r} of {plugin.distribution} cannot be loaded: {what}",
+        f"installed: {_listing(present)}",
     )
 
 
 def _listing(present: list[Installed]) -> str:
     if not present:
-        return "none at all: is steelyard itself installed, or only on the path?"
+        return "none; install steelyard instead of adding it to PYTHONPATH"
     return ", ".join(f"{plugin.name} ({plugin.distribution})" for plugin in present)

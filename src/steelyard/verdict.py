@@ -2,14 +2,16 @@
 
 import dataclasses
 
+__all__ = ["PASSED", "Verdict"]
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """Passed or not, and for a rejection why.
+    """The verdict on a host: passed, or rejected for a reason.
 
-    ``reason`` is one readable line, empty for a host that passed. ``cause`` is the same without
-    what is particular to this host, so that equal causes can be counted over many hosts; it is
-    the reason itself unless given. A verdict's truth value is ``passed``.
+    ``reason`` is one readable line, empty for a host that passed. ``cause`` is the reason without
+    details of this host, so that equal causes can be counted over many hosts; it defaults to the
+    reason. The truth value is ``passed``.
     """
 
     passed: bool
@@ -18,14 +20,15 @@ class Verdict:
 
     def __post_init__(self) -> None:
         if self.passed and self.reason:
-            raise ValueError(f"a verdict that passed has no reason, but got {self.reason!r}")
+            raise ValueError(f"unexpected reason {self.reason!r} for a host that passed")
         if not self.passed and not self.reason:
-            raise ValueError("a rejection needs a reason")
+            raise ValueError("missing reason of a rejection")
         if not self.cause:
             object.__setattr__(self, "cause", self.reason)
 
     @classmethod
     def rejected(cls, reason: str, cause: str = "") -> "Verdict":
+        """Return a rejection; ``cause`` defaults to the reason."""
         return cls(False, reason, cause)
 
     def __bool__(self) -> bool:

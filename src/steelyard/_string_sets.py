@@ -1,7 +1,7 @@
-"""Sets of strings, each described by a rule: the engine behind expressions.
+"""Non-empty sets of strings, each described by a rule: the building blocks of expressions.
 
-Every set here has a member. Two questions are answered: does a string lie in the set, and do
-two sets share a string.
+``admits`` tests whether a string is in a set, :func:`meet` whether two sets have a string in
+common.
 """
 
 import dataclasses
@@ -31,7 +31,10 @@ class Literal:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Numbers:
-    """The strings that read as a finite number from ``low`` to ``high``, except ``hole``."""
+    """The strings that spell a finite number from ``low`` to ``high``, except ``hole``.
+
+    Both ends are included.
+    """
 
     low: float = -_GREATEST
     high: float = _GREATEST
@@ -43,16 +46,17 @@ class Numbers:
 
     def meets(self, other: "Numbers") -> bool:
         low, high = max(self.low, other.low), min(self.high, other.high)
-        # A hole empties an interval only if nothing but the hole was in it.
+        # A hole empties an interval only if the hole is its only number.
         return low < high or (low == high and low not in (self.hole, other.hole))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Texts:
-    """The strings from ``low`` on and before ``end`` (None: all that follow), except ``hole``.
+    """The strings from ``low`` (included) to ``end`` (excluded), except ``hole``.
 
-    Strings stand in the order of their code points. The next one behind ``x`` is ``x`` with a
-    NUL appended (see :func:`successor`), so every order relation is such a half-open range.
+    An ``end`` of None means no end. Strings are ordered by code points. The string that follows
+    ``x`` immediately is ``x`` plus a NUL (see :func:`successor`), so every order relation can be
+    written as such a range.
     """
 
     low: str = ""
@@ -84,7 +88,11 @@ StringSet = Anything | Literal | Numbers | Texts | Containing
 
 
 def meet(one: StringSet, other: StringSet) -> bool | None:
-    """Whether some string lies in both sets; None where that is not decided."""
+    """Return whether the two sets have a string in common, or None if that is not decided.
+
+    It is not decided for two rules of different kinds, such as a range of numbers and a range of
+    texts.
+    """
     match one, other:
         case (Literal(text), rest) | (rest, Literal(text)):
             return rest.admits(text)
@@ -95,12 +103,12 @@ def meet(one: StringSet, other: StringSet) -> bool | None:
         case Texts() as texts, Texts() as others:
             return texts.meets(others)
         case Containing(), Containing():
-            return True  # the words of both, one behind the other, lie in both
+            return True  # a string of all these words is in both sets
     return None
 
 
 def finite_number(text: str) -> float | None:
-    """The finite number that the text reads as, or None."""
+    """Return the finite number that the text spells, or None."""
     try:
         number = float(text)
     except ValueError:
@@ -109,5 +117,5 @@ def finite_number(text: str) -> float | None:
 
 
 def successor(text: str) -> str:
-    """The string that follows immediately in the order of code points."""
+    """Return the string that follows immediately in the order of code points."""
     return text + "\0"

@@ -1,4 +1,4 @@
-"""Files that are written as a whole or not at all."""
+"""Atomic file writes."""
 
 import contextlib
 import errno
@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 
 
 def write(path: str, content: bytes, check: Callable[[], object] = lambda: None) -> None:
-    """Writes the file, or replaces what is there, which keeps its owner and mode.
+    """Write the file atomically; an existing file keeps its owner and mode.
 
-    A link stays one: what it leads to is replaced. What is there and is no file, such as a pipe, is
-    written to. ``check`` raises where the file is not to be touched after all; it is called when
-    nobody else who writes like this can come between.
+    A symbolic link is kept, and the file it points to replaced. A path that is not a regular file,
+    such as a pipe, is written to directly. ``check`` may raise to prevent the write; no other call
+    of this function can replace the file between the check and the write. Raises OSError.
     """
     require_writable(path)
     if os.path.exists(path) and not os.path.isfile(path):
@@ -24,26 +24,28 @@ def write(path: str, content: bytes, check: Callable[[], object] = lambda: None)
         return
     target = os.path.realpath(path)
     directory = os.path.dirname(target)
-    with _beside(directory, content) as written, _locked(directory):
-        check()
-        if os.path.exists(target):
-            _copy_owner_and_mode(target, written)
-        else:
-            os.chmod(written, 0o666 & ~_umask())
-        os.replace(written, target)
+    with _locked(directory) as handle:
+        with _beside(directory, content) as written:
+            check()
+            if os.path.exists(target):
+                _copy_owner_and_mode(target, written)
+            else:
+                os.chmod(written, 0o666 & ~_umask())
+            os.replace(written, target)
+        _sync(handle)
 
 
 def require_writable(path: str) -> None:
-    """Raises the OSError that writing there would, as far as that can be known before."""
+    """Raise the OSError that writing the file would raise, as far as that is known in advance."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
-        if not os.path.basename(path):  # which would be a directory
+        if not os.path.basename(path):  # the path is empty or ends in a slash
             raise
     else:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        # Who may write to a directory may replace what is in it; that is not what is asked here.
+        # A writable directory would be enough to replace the file, but its mode forbids writing.
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if not stat.S_ISREG(mode):
@@ -54,7 +56,7 @@ def require_writable(path: str) -> None:
 
 @contextlib.contextmanager
 def _beside(directory: str, content: bytes) -> Iterator[str]:
-    """A file in that directory, to be put in another's place; without that, it does not stay."""
+    """Write the content to a temporary file in the directory; delete it if the block fails."""
     handle, path = tempfile.mkstemp(prefix=".steelyard.", dir=directory)
     try:
         with open(handle, "wb") as file:
@@ -68,7 +70,7 @@ def _beside(directory: str, content: bytes) -> Iterator[str]:
 
 
 def _umask() -> int:
-    """It can be read only by being set."""
+    """Return the umask of the process, which can be read only by setting it."""
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
@@ -82,11 +84,20 @@ def _copy_owner_and_mode(source: str, target: str) -> None:
 
 
 @contextlib.contextmanager
-def _locked(directory: str) -> Iterator[None]:
-    """Keeps other commands from replacing a file there between a look at it and its end."""
+def _locked(directory: str) -> Iterator[int]:
+    """Lock the directory against other writes with this module; yield its file descriptor."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        yield handle
     finally:
         os.close(handle)
+
+
+def _sync(directory: int) -> None:
+    """Write the directory to disk, so that a crash of the machine cannot undo the replacement."""
+    try:
+        os.fsync(directory)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that cannot sync directories
+            raise

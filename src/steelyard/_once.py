@@ -1,11 +1,15 @@
-"""What is said once."""
+"""A test for the first occurrence of a key."""
 
 import collections
 import threading
 
 
 class Once:
-    """True the first time it is asked about a key; remembers the last ``size`` keys."""
+    """A callable that returns True the first time it is called with a key.
+
+    It remembers the last ``size`` keys; a key that it has forgotten counts as new. Threads may
+    share it.
+    """
 
     def __init__(self, size: int = 1024) -> None:
         self._size = size
@@ -13,6 +17,7 @@ class Once:
         self._lock = threading.Lock()
 
     def __call__(self, key: object) -> bool:
+        """Return whether the key is new, and remember it."""
         with self._lock:
             first = key not in self._seen
             self._seen[key] = None

@@ -1,0 +1,1 @@
+"""Databases: engines, transactions and retries, schema changes, errors."""

@@ -1,0 +1,1 @@
+"""Helpers for text: spelling, wording, escapes, UUIDs, strict JSON and atomic file writes."""
