@@ -1,25 +1,37 @@
 import faulthandler
+import functools
+import importlib.metadata
 import logging
+import os
 import pathlib
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
-import hypothesis
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from oslo_config import cfg
 
-# A shell ignores SIGINT for its background jobs, and every process below inherits that: tests that
-# send SIGINT would hang. With Python's own handler here, processes that tests start get the default.
+from support import examples
+
+# A shell starts background jobs with SIGINT ignored, and child processes inherit that, so tests
+# that send SIGINT would hang. With Python's own handler here, child processes get the default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says something about the machine, not about the law.
-hypothesis.settings.register_profile(
-    "steelyard", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("steelyard")
+examples.load_profile()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Return one worker more than cores for ``-n auto``, for tests that wait much.
+
+    None leaves the number to pytest-xdist, which runs one worker per core for ``-n logical``.
+    """
+    if config.option.numprocesses == "logical" or "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(wrapper=True)
@@ -33,15 +45,35 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     return (yield)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def entry_points_read_once() -> Iterator[None]:
+    """Cache the entry points by search path, because reading all distributions is slow."""
+    read = importlib.metadata.entry_points
+
+    @functools.cache
+    def kept(_path: tuple[str, ...], **params: Any) -> Any:
+        return read(**params)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            importlib.metadata,
+            "entry_points",
+            lambda **params: kept(tuple(sys.path), **params),
+        )
+        yield
+
+
 @pytest.fixture(autouse=True)
 def the_log() -> Iterator[None]:
-    """Takes away where a command has logged to: it is closed when its test has ended."""
+    """Restore the handlers and the level of the log, which commands configure."""
     root = logging.getLogger()
-    before = list(root.handlers)
+    handlers, level = root.handlers[:], root.level
     yield
-    for handler in list(root.handlers):
-        if handler not in before and type(handler) is logging.StreamHandler:
-            root.removeHandler(handler)
+    for handler in root.handlers:
+        if handler not in handlers:
+            handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture
@@ -60,10 +92,9 @@ def requirements(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Cal
 
 @pytest.fixture
 def closed_databases() -> Iterator[None]:
-    """Close the connections of every engine that the test uses, once the test has ended.
+    """Close the connections of every engine that the test uses when it ends.
 
-    From Python 3.13 on, an SQLite connection that is left to the garbage collector fails a test.
-    What commands leave open is tested in ``functional/test_closed_databases.py``.
+    From Python 3.13 on, a test fails if the garbage collector closes an SQLite connection.
     """
     import sqlalchemy as sa
 
@@ -81,7 +112,7 @@ def closed_databases() -> Iterator[None]:
 
 @pytest.fixture
 def conf() -> Any:
-    """A configuration of its own, that knows no option yet."""
+    """Return a configuration without registered options."""
     conf = cfg.ConfigOpts()
     conf([], project="steelyard", default_config_files=[], default_config_dirs=[])
     return conf
@@ -89,7 +120,7 @@ def conf() -> Any:
 
 @pytest.fixture
 def configured(tmp_path: Any) -> Any:
-    """Makes a configuration from the lines of a [steelyard] group."""
+    """Return a function that builds a configuration from the lines of a [steelyard] group."""
 
     def configure(*lines: str) -> cfg.ConfigOpts:
         path = tmp_path / "steelyard.conf"

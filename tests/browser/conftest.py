@@ -1,16 +1,16 @@
 import contextlib
+import json
 import os
 import pathlib
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from browser.chromium import Watched, launched
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
-EXAMPLES = pathlib.Path(__file__).parents[2] / "docs" / "examples"
+from steelyard import cli
+from support.page.chromium import Watched, launched
+from support.repository import EXAMPLES
 
 
 @pytest.fixture(scope="session")
@@ -19,19 +19,36 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="session")
+def contexts(browser: Browser) -> Callable[..., BrowserContext]:
+    """Return a function that returns the browser context with the given options.
+
+    Tests share contexts, because pages of steelyard store nothing in the browser.
+    """
+    made: dict[str, BrowserContext] = {}
+
+    def context(**how: Any) -> BrowserContext:
+        key = json.dumps(how, sort_keys=True)
+        if key not in made:
+            made[key] = browser.new_context(**how)
+        return made[key]
+
+    return context
+
+
 @pytest.fixture
-def opened(browser: Browser) -> Iterator[Callable[..., Watched]]:
-    """Opens pages, and in the end looks at what they have asked for, and complained of."""
+def opened(contexts: Callable[..., BrowserContext]) -> Iterator[Callable[..., Watched]]:
+    """Yield a function that opens a page; check that pages report nothing and load no other URL."""
     found: list[Watched] = []
 
     def open_page(url: str, **how: Any) -> Watched:
-        contexts.callback((context := browser.new_context(**how)).close)
-        watched = Watched(context)
+        watched = Watched(contexts(**how))
+        closing.callback(watched.page.close)
         watched.page.goto(url)
         found.append(watched)
         return watched
 
-    with contextlib.ExitStack() as contexts:
+    with contextlib.ExitStack() as closing:
         yield open_page
         for watched in found:
             assert watched.complaints == []
@@ -42,17 +59,15 @@ def opened(browser: Browser) -> Iterator[Callable[..., Watched]]:
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
-    """Has the command write a page; its address."""
+    """Return a function that writes a page with ``explain --html`` and returns its URL."""
     there: dict[tuple[str, ...], str] = {}
 
     def write(*argv: str) -> str:
         if argv not in there:
             file = tmp_path_factory.mktemp("page") / "decision.html"
-            code = "from steelyard import cli; raise SystemExit(cli.main())"
-            command = [sys.executable, "-c", code, "--config-file", "decision.conf"]
-            command += ["explain", "--html", str(file), *argv]
-            done = subprocess.run(command, cwd=EXAMPLES, check=False, capture_output=True)
-            assert done.returncode in (0, 1), done.stderr.decode()
+            command = ["--config-file", "decision.conf", "explain", "--html", str(file), *argv]
+            with contextlib.chdir(EXAMPLES):
+                assert cli.main(command) in (0, 1)
             there[argv] = file.as_uri()
         return there[argv]
 
@@ -61,19 +76,19 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
 @pytest.fixture
 def decision(pages: Callable[..., str]) -> str:
-    """A page with everything on it: bars of two weighers, domains, several reasons."""
+    """Return the URL of a page with bars of two weighers, failure domains and several reasons."""
     return pages("--cloud", "decision.yaml", "--flavor", "web.large", "--group", "shop")
 
 
 @pytest.fixture
 def nothing(pages: Callable[..., str]) -> str:
-    """A page that says that no host fits."""
+    """Return the URL of a page where no host fits the flavor."""
     return pages("--cloud", "decision.yaml", "--flavor", "huge")
 
 
 @pytest.fixture(scope="session")
 def screenshots(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """Where they go: where the environment says, to be looked at."""
+    """Return the folder for screenshots: STEELYARD_TEST_SCREENSHOTS, or a temporary one."""
     named = os.environ.get("STEELYARD_TEST_SCREENSHOTS")
     path = pathlib.Path(named) if named else tmp_path_factory.mktemp("screenshots")
     path.mkdir(exist_ok=True)

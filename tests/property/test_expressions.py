@@ -3,18 +3,18 @@
 import math
 import sys
 
-import strategies
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from steelyard._string_sets import Containing, Literal, Numbers, Texts, finite_number
 from steelyard.expressions import Expression
-from steelyard.string_sets import Containing, Literal, Numbers, Texts, finite_number
+from support.filters import strategies
 
 texts = st.one_of(strategies.scribble, strategies.words, st.text(max_size=4))
 
 
 @given(strategies.scribble)
-def test_parsing_never_raises_and_faults_void(text: str) -> None:
+def test_parse_never_raises_and_faults_denote_the_empty_set(text: str) -> None:
     for expression in (Expression.parse(text), Expression.parse_list(text)):
         assert all(isinstance(problem, str) and problem for problem in expression.problems)
         if expression.faults:
@@ -24,7 +24,7 @@ def test_parsing_never_raises_and_faults_void(text: str) -> None:
 
 
 @given(strategies.scribble)
-def test_printing_and_parsing_again_gives_an_equal_value(text: str) -> None:
+def test_parse_of_a_printed_expression_is_equal(text: str) -> None:
     expression = Expression.parse(text)
     again = Expression.parse(str(expression))
     assert again == expression
@@ -34,14 +34,14 @@ def test_printing_and_parsing_again_gives_an_equal_value(text: str) -> None:
 
 
 @given(strategies.well_formed)
-def test_what_is_well_formed_denotes_something(text: str) -> None:
+def test_well_formed_text_denotes_a_non_empty_set(text: str) -> None:
     expression = Expression.parse(text)
     assert not expression.faults
     assert expression.compatible(expression)
 
 
 @given(st.lists(strategies.alternatives, min_size=1, max_size=4), texts)
-def test_a_junction_admits_what_its_alternatives_admit(parts: list[str], value: str) -> None:
+def test_junction_is_the_union_of_its_alternatives(parts: list[str], value: str) -> None:
     junction = Expression.parse("".join(f"<or> {part} " for part in parts))
     alone = [Expression.parse(part) for part in parts]
     assert junction.admits(value) == any(part.admits(value) for part in alone)
@@ -49,7 +49,7 @@ def test_a_junction_admits_what_its_alternatives_admit(parts: list[str], value: 
 
 
 @given(st.lists(strategies.well_formed, min_size=1, max_size=3), texts)
-def test_a_list_admits_what_its_parts_admit(parts: list[str], value: str) -> None:
+def test_list_is_the_union_of_its_parts(parts: list[str], value: str) -> None:
     union = Expression.parse_list(", ".join(parts))
     alone = [Expression.parse(part) for part in parts]
     exclusive = len(parts) > 1 and "!" in parts
@@ -58,7 +58,7 @@ def test_a_list_admits_what_its_parts_admit(parts: list[str], value: str) -> Non
 
 
 @given(st.permutations(["<or> a", "<or> >= 4", "<or> ~", "<or> s< b"]), texts)
-def test_the_order_of_alternatives_does_not_matter(parts: list[str], value: str) -> None:
+def test_order_of_alternatives_does_not_matter(parts: list[str], value: str) -> None:
     assert Expression.parse(" ".join(parts)) == Expression.parse(
         "<or> a <or> >= 4 <or> ~ <or> s< b"
     )
@@ -102,7 +102,7 @@ def test_compatible_is_symmetric(one: str, other: str) -> None:
 
 
 def candidates(*expressions: Expression) -> list[str | None]:
-    """Values among which there is one that all admit, if there is one at all."""
+    """Return values that include a common one of the expressions, if they have any."""
     found: list[str | None] = [None, "", "no such value"]
     contained: list[str] = []
     numbers = [0.0, sys.float_info.max, -sys.float_info.max]
@@ -133,13 +133,13 @@ def candidates(*expressions: Expression) -> list[str | None]:
 @example("<or> s<= a <or> <in> a <or> s< a", "<in> b")
 @example("s<= a", "s> ")
 @example(">= 1.7976931348623157e308", "!= 1.7976931348623157e308")
-def test_compatible_agrees_with_a_search(one: str, other: str) -> None:
+def test_compatible_agrees_with_a_search_for_a_common_value(one: str, other: str) -> None:
     first, second = Expression.parse(one), Expression.parse(other)
     common = [
         value for value in candidates(first, second) if first.admits(value) and second.admits(value)
     ]
     if first.undecided(second):
-        # What is not decided counts as apart; absence may still be in both.
+        # Undecided expressions count as disjoint, but both may admit absence.
         assert not first.meets(second)
         assert first.compatible(second) == (first.admits(None) and second.admits(None))
     else:
@@ -147,6 +147,6 @@ def test_compatible_agrees_with_a_search(one: str, other: str) -> None:
 
 
 @given(st.text(max_size=8))
-def test_a_number_is_what_float_reads_and_is_finite(text: str) -> None:
+def test_number_is_a_finite_float(text: str) -> None:
     number = finite_number(text)
     assert number is None or (math.isfinite(number) and number == float(text))

@@ -1,4 +1,4 @@
-"""The rules for requests of server groups, by hand and as JSON Schema, are the same."""
+"""Laws of requests for server groups: parse and the JSON schemas agree."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ rules = st.one_of(
 
 
 def some_of(required: dict[str, Any], optional: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """Mostly complete."""
+    """Return a strategy for objects, most of them with all required keys."""
     whole = st.fixed_dictionaries(required, optional=optional)
     return st.one_of(whole, whole, whole, st.fixed_dictionaries({}, optional=required | optional))
 
@@ -63,18 +63,18 @@ def accepted(body: Any) -> bool:
 @example({"server_group": {"name": "a", "policies": ["affinity"]}})
 @example({"server_group": {"name": "a", "policy": "affinity", "rules": {}}})
 @example({"server_group": {"name": "a\n", "policy": "affinity"}})
-def test_the_schemas_accept_what_is_accepted_by_hand(body: Any) -> None:
+def test_schemas_and_parse_accept_the_same_bodies(body: Any) -> None:
     valid = [jsonschema.Draft7Validator(schema).is_valid(body) for schema in SCHEMAS]
     assert any(valid) is accepted(body)
 
 
 @given(st.sampled_from(Policy), st.integers(1, 99))
-def test_what_is_well_formed_is_accepted(policy: Policy, most: int) -> None:
+def test_well_formed_request_is_accepted(policy: Policy, most: int) -> None:
     assert accepted({"server_group": {"name": "a", "policies": [policy.value]}})
     newer = {"name": "a", "policy": policy.value, "rules": {"max_server_per_host": most}}
     assert accepted({"server_group": newer}) is (policy is Policy.ANTI_AFFINITY)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_the_schemas_are_schemas(schema: Any) -> None:
+def test_schemas_are_valid_json_schemas(schema: Any) -> None:
     jsonschema.Draft7Validator.check_schema(schema)

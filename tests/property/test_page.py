@@ -1,4 +1,4 @@
-"""Laws of the page: whatever names and metadata hold is text on it, and nothing else."""
+"""Laws of the page: names and metadata appear as text only."""
 
 import functools
 from typing import Any
@@ -6,28 +6,29 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from oslo_config import cfg
-from parsed_pages import Page
 
-from steelyard.desk.page import render, view_of
-from steelyard.desk.page.rendering import printable, render_problem
-from steelyard.desk.page.view import (
-    Cause,
+from steelyard.cloud import Aggregate, Cloud, Host
+from steelyard.cloud import Flavor as CloudFlavor
+from steelyard.page import render, view_of
+from steelyard.page.rendering import printable, render_problem
+from steelyard.page.view import (
     Cell,
+    CellMark,
     Contribution,
-    Flavor,
     Form,
-    Group,
-    Mark,
-    Reason,
+    HostGroup,
+    HostVerdict,
     Row,
     Segment,
-    ServerGroup,
-    Verdict,
+    ShownCause,
+    ShownFlavor,
+    ShownReason,
+    ShownServerGroup,
+    ShownWeigher,
     View,
-    Weigher,
 )
-from steelyard.scheduler import Aggregate, Cloud, FilterScheduler, Host, NoValidHost
-from steelyard.scheduler import Flavor as CloudFlavor
+from steelyard.scheduler import FilterScheduler, NoValidHost
+from support.page.parsed_pages import Page
 
 hostile = st.one_of(
     st.sampled_from(
@@ -57,29 +58,29 @@ hostile = st.one_of(
 
 
 def page_of(text: str, live: bool) -> str:
-    """A page with the text in every place that can hold any."""
+    """Return a page that has the text in every place for text."""
     one = Row(
         text,
-        Verdict.CHOSEN,
+        HostVerdict.CHOSEN,
         ("a0", "d0"),
         (text, text),
-        (Cell(Mark.PASSED),),
+        (Cell(CellMark.PASSED),),
         1.0,
         (Segment(0, 0, 100),),
         (Contribution(text, 1, 1, 1, 1),),
     )
-    other = Row(text, Verdict.REJECTED, ("c0",), (text,), (Cell(Mark.DECISIVE, (1,)),))
+    other = Row(text, HostVerdict.REJECTED, ("c0",), (text,), (Cell(CellMark.DECISIVE, (1,)),))
     view = View(
-        flavor=Flavor(text, 1, 1, 1, {text: text}),
-        group=ServerGroup(text, text, {text: 1}, (text,)),
+        flavor=ShownFlavor(text, 1, 1, 1, {text: text}),
+        group=ShownServerGroup(text, text, {text: 1}, (text,)),
         filters=(text,),
-        weighers=(Weigher(text, 0, True),),
-        causes=(Cause("c0", text, text, 1),),
-        aggregates=(Group("a0", text, 1, 1, True, {text: text}),),
-        domains=(Group("d0", text, 1, 1, True),),
+        weighers=(ShownWeigher(text, 0, True),),
+        causes=(ShownCause("c0", text, text, 1),),
+        aggregates=(HostGroup("a0", text, 1, 1, True, {text: text}),),
+        domains=(HostGroup("d0", text, 1, 1, True),),
         domain_keys=(text,),
         rows=(one, other),
-        reasons=(Reason(1, text, text, 1),),
+        reasons=(ShownReason(1, text, text, 1),),
         source=text,
     )
     return render(view, Form((text,), (text,), text, text) if live else None)
@@ -87,7 +88,7 @@ def page_of(text: str, live: bool) -> str:
 
 @functools.cache
 def harmless(live: bool) -> Page:
-    # Not broken between words, of which a hostile name may have some.
+    # A single word, so the page has no line breaks within names.
     return Page(page_of("x", live))
 
 
@@ -96,7 +97,7 @@ def without_breaks(page: Page) -> list[Any]:
 
 
 @given(hostile, st.booleans())
-def test_no_text_changes_the_structure_of_the_page(text: str, live: bool) -> None:
+def test_hostile_text_keeps_page_structure(text: str, live: bool) -> None:
     page = Page(page_of(text or "x", live))
     assert without_breaks(page) == without_breaks(harmless(live))
     for tag in ("script", "style"):
@@ -104,7 +105,7 @@ def test_no_text_changes_the_structure_of_the_page(text: str, live: bool) -> Non
 
 
 @given(hostile)
-def test_every_text_is_there_as_it_is(text: str) -> None:
+def test_hostile_text_is_shown_escaped(text: str) -> None:
     shown = printable(text)
     page = Page(page_of(text, live=True))
     assert page.one("title").text == f"{shown} goes to {shown} · steelyard"
@@ -119,7 +120,7 @@ def test_every_text_is_there_as_it_is(text: str) -> None:
 
 
 @given(hostile, hostile)
-def test_a_problem_is_told_as_text(title: str, message: str) -> None:
+def test_problem_page_shows_hostile_text_escaped(title: str, message: str) -> None:
     page = Page(render_problem(title, message))
     assert page.structure == Page(render_problem("x", "x")).structure
     assert page.one("h1").text == printable(title)
@@ -127,15 +128,15 @@ def test_a_problem_is_told_as_text(title: str, message: str) -> None:
 
 
 @given(hostile)
-def test_any_page_can_be_sent(text: str) -> None:
+def test_page_with_hostile_text_encodes(text: str) -> None:
     sent = page_of(text, live=True).encode()
     assert b"\x00" not in sent
     assert sent.decode().splitlines()[0] == "<!doctype html>"
 
 
 @given(st.dictionaries(hostile, hostile, max_size=3), st.dictionaries(hostile, hostile, max_size=3))
-def test_metadata_and_extra_specs_of_a_cloud(specs: Any, metadata: Any) -> None:
-    """What filters make of them is in their reasons, and so on the page."""
+def test_hostile_metadata_and_extra_specs_are_shown_escaped(specs: Any, metadata: Any) -> None:
+    # Filters quote metadata and extra specs in their reasons, which the page shows.
     aggregate = Aggregate("<i>", {**metadata, "force_metadata_check": "true"}, ("<b>",))
     cloud = Cloud(
         {"<b>": Host("<b>", 1, 1024, 10), "c": Host("c", 1, 1024, 10)},

@@ -1,10 +1,10 @@
 from typing import Any
 
 import pytest
-from clouds import Aggregate
 
 from steelyard.aggregates import Judge, content, flag
 from steelyard.verdict import Verdict
+from support.scheduler.plain_objects import Aggregate
 
 SCOPE = "aggregate_instance_extra_specs:"
 FORCED = {"force_metadata_check": "true"}
@@ -19,14 +19,14 @@ def verdict(flavor: Any, *aggregates: Any, ignored: Any = IGNORED) -> Verdict:
 @pytest.mark.parametrize(
     ("flavor", "aggregates", "passes"),
     [
-        # what the host offers is the union over its aggregates
+        # the offers of the host are the union over its aggregates
         ({"a": "1", "b": "2"}, [{"a": "1"}, {"b": "2"}], True),
         ({"a": "1"}, [{"a": "2"}, {"a": "1"}], True),
         ({"a": "1"}, [{"a": "2, 1"}], True),
         ({"a": "~"}, [{"b": "1"}, {"a": "1"}], False),
         ({"a": "~"}, [], True),
         ({"a": "1"}, [], False),
-        # absence, where forced aggregates have the key
+        # absence, if forced aggregates have the key
         ({"a": "~"}, [{"a": "<or> 1 <or> ~"} | FORCED], True),
         ({"a": "~"}, [{"a": "<or> 1 <or> ~"} | FORCED, {"a": "1"}], False),
         ({"a": "~"}, [{"a": "1"} | FORCED], False),
@@ -97,14 +97,14 @@ def verdict(flavor: Any, *aggregates: Any, ignored: Any = IGNORED) -> Verdict:
         ({}, [{"a": "<or>"} | FORCED], False),
     ],
 )
-def test_the_two_checks(flavor: Any, aggregates: Any, passes: Any) -> None:
+def test_host_passes_if_both_checks_pass(flavor: Any, aggregates: Any, passes: Any) -> None:
     found = verdict(flavor, *aggregates)
     assert found.passed is passes
     assert verdict(flavor, *reversed(aggregates)).passed is passes
     assert bool(found.reason) is not passes
 
 
-def test_an_empty_list_of_ignored_keys_demands_every_key() -> None:
+def test_empty_list_of_ignored_keys_requires_every_key() -> None:
     assert not verdict({}, {"availability_zone": "az1"} | FORCED, ignored=())
     assert verdict({"availability_zone": "az1"}, {"availability_zone": "az1"} | FORCED, ignored=())
 
@@ -154,42 +154,44 @@ def test_an_empty_list_of_ignored_keys_demands_every_key() -> None:
             {"licence": "no"},
             [{"licence": "<or>"} | FORCED, {"licence": "no"}],
             "key 'licence': flavor wants 'no', value of forced aggregate 'agg1' is malformed: "
-            "'<or>': '<or>' has nothing behind it; write '<or> a <or> b'",
+            "'<or>': '<or>' is not followed by a value; write '<or> a <or> b'",
             "key 'licence': flavor wants 'no', value of forced aggregate 'agg1' is malformed: "
-            "'<or>': '<or>' has nothing behind it; write '<or> a <or> b'",
+            "'<or>': '<or>' is not followed by a value; write '<or> a <or> b'",
         ),
         (
             {"a": ">= 4"},
             [{"a": "s> x"} | FORCED],
-            "key 'a': flavor wants '>= 4', aggregate 'agg1' offers 's> x' (whether numbers, text "
-            "orders and parts of text meet is not decided)",
-            "key 'a': flavor wants '>= 4', aggregate 'agg1' offers 's> x' (whether numbers, text "
-            "orders and parts of text meet is not decided)",
+            "key 'a': flavor wants '>= 4', aggregate 'agg1' offers 's> x' (operators that "
+            "cannot be compared count as incompatible)",
+            "key 'a': flavor wants '>= 4', aggregate 'agg1' offers 's> x' (operators that "
+            "cannot be compared count as incompatible)",
         ),
         (
             {"a": ">= 4"},
             [{"a": "s> x"} | FORCED, {"a": "2"}],
-            "key 'a': flavor wants '>= 4', aggregate 'agg1' offers 's> x' (whether numbers, text "
-            "orders and parts of text meet is not decided); aggregate 'agg2' offers '2'",
-            "key 'a': flavor wants '>= 4', other values are offered (whether numbers, text "
-            "orders and parts of text meet is not decided)",
+            "key 'a': flavor wants '>= 4', aggregate 'agg1' offers 's> x' (operators that "
+            "cannot be compared count as incompatible); aggregate 'agg2' offers '2'",
+            "key 'a': flavor wants '>= 4', other values are offered (operators that "
+            "cannot be compared count as incompatible)",
         ),
     ],
 )
-def test_a_rejection_says_why(flavor: Any, aggregates: Any, reason: Any, cause: Any) -> None:
+def test_rejection_has_reason_and_cause(
+    flavor: Any, aggregates: Any, reason: Any, cause: Any
+) -> None:
     found = verdict(flavor, *aggregates)
     assert found.reason == reason
     assert found.cause == cause
 
 
 FORBIDS = "offers '!', which forbids the key"
-MALFORMED = "is malformed: '<or>': '<or>' has nothing behind it; write '<or> a <or> b'"
+MALFORMED = "is malformed: '<or>': '<or>' is not followed by a value; write '<or> a <or> b'"
 
 
 @pytest.mark.parametrize(
     ("wanted", "aggregates", "cause"),
     [
-        # Each aggregate that voids the others' values is named.
+        # Each aggregate that cancels the others' values is named.
         (
             "1",
             [{"a": "<or>"} | FORCED, {"a": "!"} | FORCED, {"a": "1"}],
@@ -204,7 +206,7 @@ MALFORMED = "is malformed: '<or>': '<or>' has nothing behind it; write '<or> a <
             f"aggregate 'agg1' {FORBIDS}; aggregate 'agg2' offers '1'",
         ),
         ("<or> 2 <or> ~", [{"a": "~"} | FORCED, {"a": "1"}], "aggregate 'agg2' offers '1'"),
-        # Two spellings in one aggregate are one responsible aggregate.
+        # Two spellings of a key in one aggregate count as one aggregate.
         (
             "1",
             [{"a": "2", SCOPE + "a": "3"} | FORCED],
@@ -213,14 +215,14 @@ MALFORMED = "is malformed: '<or>': '<or>' has nothing behind it; write '<or> a <
         ("1", [{"a": "2"}, {"a": "3"}], "other values are offered"),
     ],
 )
-def test_cause_names_the_responsible_aggregates(wanted: Any, aggregates: Any, cause: Any) -> None:
+def test_cause_names_the_decisive_aggregates(wanted: Any, aggregates: Any, cause: Any) -> None:
     found = verdict({"a": wanted}, *aggregates)
-    prefix, said = found.cause.removeprefix("key 'a': flavor wants "), cause
-    assert prefix.partition(", ")[2] == said
+    prefix, message = found.cause.removeprefix("key 'a': flavor wants "), cause
+    assert prefix.partition(", ")[2] == message
 
 
 @pytest.mark.parametrize(
-    ("flavor", "aggregate", "said"),
+    ("flavor", "aggregate", "message"),
     [
         ({"a": ">= many"}, {"a": "1"}, "flavor's value is malformed: '>= many'"),
         ({"n": ">=8"}, {"n": "32"}, "(note that '>=8' is taken literally"),
@@ -237,10 +239,10 @@ def test_cause_names_the_responsible_aggregates(wanted: Any, aggregates: Any, ca
         ),
     ],
 )
-def test_a_rejection_says_what_is_malformed_or_doubtful(
-    flavor: Any, aggregate: Any, said: Any
+def test_rejection_quotes_malformed_and_doubtful_values(
+    flavor: Any, aggregate: Any, message: Any
 ) -> None:
-    assert said in verdict(flavor, aggregate).reason
+    assert message in verdict(flavor, aggregate).reason
 
 
 @pytest.mark.parametrize(
@@ -264,25 +266,27 @@ def test_a_rejection_says_what_is_malformed_or_doubtful(
         ("perhaps", None),
     ],
 )
-def test_flags(text: Any, value: Any) -> None:
+def test_flag_reads_words_for_true_and_false(text: Any, value: Any) -> None:
     assert flag(text) is value
 
 
-def test_warnings_name_the_key_and_the_fault() -> None:
-    heard: list[str] = []
-    judge = Judge(content({"a": ">= many"}), IGNORED, heard.append)
+def test_warning_names_the_key_and_the_fault() -> None:
+    warnings: list[str] = []
+    judge = Judge(content({"a": ">= many"}), IGNORED, warnings.append)
     judge.bits({"b": "<or>", "force_metadata_check": "true"}, Aggregate({}, "rack"))
     judge.bits({"force_metadata_check": "perhaps"}, Aggregate({}, "room"))
     judge.bits({"force_metadata_check": "perhaps"})
-    assert "extra spec 'a' cannot be satisfied: '>= many': 'many' is not" in heard[0]
-    assert "aggregate 'rack' is forced, and its 'b' cannot be satisfied: '<or>'" in heard[1]
-    assert "aggregate 'room' has 'force_metadata_check' = 'perhaps', which is not" in heard[2]
-    assert "an aggregate has 'force_metadata_check'" in heard[3]
-    assert len(heard) == 4
+    assert "extra spec 'a' cannot be satisfied: '>= many': 'many' is not" in warnings[0]
+    assert "Aggregate 'rack' is forced, but its key 'b' cannot be satisfied: '<or>'" in warnings[1]
+    assert (
+        "Aggregate 'room' is not forced: invalid 'force_metadata_check' = 'perhaps'" in warnings[2]
+    )
+    assert "An aggregate is not forced: invalid 'force_metadata_check'" in warnings[3]
+    assert len(warnings) == 4
 
 
 @pytest.mark.parametrize("value", [1, 1.5, True, None, ["x"], {"y": 1}])
-def test_values_that_are_no_text_are_read_as_text(value: Any) -> None:
+def test_values_that_are_not_text_are_read_as_text(value: Any) -> None:
     text = str(value)
     passes = value is not None
     assert verdict({"a": f"s== {text.split(maxsplit=1)[0]}"}, {"a": value}).passed is (
@@ -292,7 +296,7 @@ def test_values_that_are_no_text_are_read_as_text(value: Any) -> None:
     assert verdict({"a": "*"}, {"a": value} | FORCED).passed is passes
 
 
-def test_texts_that_are_equal_as_numbers_are_not_mistaken_for_each_other() -> None:
+def test_values_equal_as_numbers_differ_as_text() -> None:
     judge = Judge(content({"a": "1"}))
     assert judge.passes(judge.bits({"a": "1"}))
     assert judge.passes(judge.bits({"a": 1}))

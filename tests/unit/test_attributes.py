@@ -7,7 +7,7 @@ from steelyard.attributes import by_identity, read, read_all
 
 
 class Versioned:
-    """As Nova's objects: has some attributes, and would query for the others."""
+    """An object like Nova's, which would run a query for attributes that are not loaded."""
 
     fields = ("name", "metadata")
 
@@ -44,7 +44,7 @@ class Plain:
         (Versioned(name=None), None),
     ],
 )
-def test_what_is_missing_none_or_not_loaded_reads_as_none(thing: Any, value: Any) -> None:
+def test_attribute_missing_none_or_not_loaded_reads_as_none(thing: Any, value: Any) -> None:
     assert read(thing, "name") == value
     assert read_all([thing, thing], "name") == [value, value]
 
@@ -54,7 +54,7 @@ FAILURES = [NotImplementedError, AttributeError, LookupError, ZeroDivisionError,
 
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("asks", [True, False])
-def test_read_returns_none_whatever_getattr_raises(failure: type[Exception], asks: bool) -> None:
+def test_read_returns_none_if_getattr_raises(failure: type[Exception], asks: bool) -> None:
     class Failing:
         def __getattr__(self, name: str) -> object:
             if name == "obj_attr_is_set" and not asks:
@@ -71,20 +71,20 @@ def test_read_returns_none_whatever_getattr_raises(failure: type[Exception], ask
         assert read_all([Plain("x"), thing], "name") == ["x", None]
 
 
-def test_a_name_that_is_no_field_reads_as_none() -> None:
+def test_unknown_attribute_reads_as_none() -> None:
     assert read(Versioned(), "nonsense") is None
 
 
-def test_reading_all_of_nothing() -> None:
+def test_read_all_of_an_empty_list_is_empty() -> None:
     assert read_all([], "name") == []
 
 
-def test_reading_all_where_some_lack_the_attribute() -> None:
+def test_read_all_reads_missing_attributes_as_none() -> None:
     assert read_all([Plain("x"), object(), Plain("y")], "name") == ["x", None, "y"]
 
 
 class Value:
-    """Equal to whatever has the same text, and with a hash or without."""
+    """A value that equals others with the same text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -101,7 +101,7 @@ class Unhashable(Value):
 
 
 @pytest.mark.parametrize("kind", [object, lambda: Value("a"), lambda: Unhashable("a")])
-def test_things_are_told_apart_by_identity(kind: Any) -> None:
+def test_by_identity_keeps_equal_things_apart(kind: Any) -> None:
     one, two = kind(), kind()
     assert by_identity([[one, two], [], [one]]) == {id(one): one, id(two): two}
     assert by_identity([]) == {}

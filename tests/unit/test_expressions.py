@@ -38,18 +38,18 @@ from steelyard.expressions import Expression
         (">=4", [">=4"], ["5"]),
     ],
 )
-def test_an_expression_admits_what_its_text_says(text: Any, admitted: Any, refused: Any) -> None:
+def test_expression_admits_the_values_of_its_text(text: Any, admitted: Any, refused: Any) -> None:
     expression = Expression.parse(text)
     assert [value for value in admitted if not expression.admits(value)] == []
     assert [value for value in refused if expression.admits(value)] == []
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("<or>", "nothing behind it; write '<or> a <or> b'"),
-        ("<or> <or>", "nothing behind it"),
-        ("<or> a <or> <or> b", "nothing behind it"),
+        ("<or>", "is not followed by a value; write '<or> a <or> b'"),
+        ("<or> <or>", "is not followed by a value"),
+        ("<or> a <or> <or> b", "is not followed by a value"),
         (">=", "'>=' has no operand; write '>= 4'"),
         ("s==", "'s==' has no operand; write 's== text'"),
         ("<all-in>", "has no operand"),
@@ -58,61 +58,61 @@ def test_an_expression_admits_what_its_text_says(text: Any, admitted: Any, refus
         ("= x", "as in 's>= x'"),
         ("== inf", "not a finite number"),
         ("!= nan", "not a finite number"),
-        ("<or> ! <or> a", "'!' stands alone"),
-        ("<or> ! <or> !", "'!' stands alone"),
+        ("<or> ! <or> a", "'!' cannot be combined"),
+        ("<or> ! <or> !", "'!' cannot be combined"),
         ("<or> a <or> >= many", "'many' is not a finite number"),
     ],
 )
-def test_malformed_text_denotes_nothing_and_says_what_to_write(text: Any, said: Any) -> None:
+def test_malformed_text_denotes_the_empty_set_and_has_a_remedy(text: Any, message: Any) -> None:
     expression = Expression.parse(text)
     assert not any(expression.admits(value) for value in (None, "", "a", "4", "many", text))
     assert not expression.compatible(Expression.parse("<or> * <or> ~"))
-    assert said in expression.problems[0]
+    assert message in expression.problems[0]
     assert repr(text.strip()) in expression.problems[0] or "'" in expression.problems[0]
     with pytest.raises(InvalidExpression) as caught:
         expression.require_well_formed()
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert isinstance(caught.value, SteelyardError)
     assert caught.value.status == 400
 
 
 @pytest.mark.parametrize(
-    ("text", "same", "said"),
+    ("text", "same", "message"),
     [
-        ("<or> a <or>", "<or> a", "the last '<or>' has nothing behind it and is ignored"),
+        ("<or> a <or>", "<or> a", "the last '<or>' is not followed by a value and is ignored"),
         (">= 4 GB", ">= 4", "'GB' is ignored; write '>= 4'"),
         ("<in> a b", "<in> a", "'b' is ignored"),
         ("<or> s== a b <or> c", "<or> a <or> c", "'b' is ignored"),
     ],
 )
-def test_what_is_ignored_is_noted(text: Any, same: Any, said: Any) -> None:
+def test_ignored_words_are_noted(text: Any, same: Any, message: Any) -> None:
     expression = Expression.parse(text)
     assert expression == Expression.parse(same)
-    assert said in expression.problems[0]
+    assert message in expression.problems[0]
     assert expression.require_well_formed() is expression
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        (">=4", "put a space behind it"),
-        ("> 4", "'>' is no operator; the operators are =, ==, !="),
-        ("=> 4", "'=>' is no operator"),
-        ("s= x", "'s=' is no operator"),
-        ("<OR> a <OR> b", "'<OR>' is no operator"),
+        (">=4", "put a space after it"),
+        ("> 4", "'>' is not an operator; the operators are =, ==, !="),
+        ("=> 4", "'=>' is not an operator"),
+        ("s= x", "'s=' is not an operator"),
+        ("<OR> a <OR> b", "'<OR>' is not an operator"),
         ("<or>1<or>2", "if '<or>' was meant to be an operator"),
         ("!gpu", "write 's!= gpu'"),
         ("1 <or> 2", "a junction begins with '<or>': write '<or> 1 <or> 2'"),
     ],
 )
-def test_what_looks_like_a_slip_is_taken_literally_and_noted(text: Any, said: Any) -> None:
+def test_literal_that_resembles_an_operator_is_noted(text: Any, message: Any) -> None:
     expression = Expression.parse(text)
     assert expression.admits(text)
-    assert said in expression.problems[0]
+    assert message in expression.problems[0]
 
 
 @pytest.mark.parametrize("text", ["1", "*", "~", "!", "<or> 1 <or> ~", ">= 4", "<all-in> a b", ""])
-def test_what_is_well_written_has_no_problems(text: Any) -> None:
+def test_well_formed_text_has_no_problems(text: Any) -> None:
     assert Expression.parse(text).problems == ()
 
 
@@ -147,7 +147,7 @@ def test_what_is_well_written_has_no_problems(text: Any) -> None:
         ("s> a", "*", True),
     ],
 )
-def test_compatible_expressions_have_a_value_in_common(one: Any, other: Any, meet: Any) -> None:
+def test_compatible_expressions_share_a_value(one: Any, other: Any, meet: Any) -> None:
     first, second = Expression.parse(one), Expression.parse(other)
     assert first.compatible(second) is meet
     assert second.compatible(first) is meet
@@ -158,14 +158,14 @@ def test_compatible_expressions_have_a_value_in_common(one: Any, other: Any, mee
     ("one", "other"),
     [(">= 4", "s> a"), (">= 4", "<in> a"), ("s!= a", "<in> b"), ("s< x", "<all-in> a b")],
 )
-def test_what_is_not_decided_counts_as_incompatible(one: Any, other: Any) -> None:
+def test_undecided_expressions_count_as_incompatible(one: Any, other: Any) -> None:
     first, second = Expression.parse(one), Expression.parse(other)
     assert not first.compatible(second)
     assert first.undecided(second)
     assert second.undecided(first)
 
 
-def test_a_comma_separates_alternatives_of_a_list() -> None:
+def test_parse_list_splits_at_commas() -> None:
     offered = Expression.parse_list("ssd, >= 4,~")
     assert offered.admits("ssd")
     assert offered.admits("5")
@@ -174,19 +174,19 @@ def test_a_comma_separates_alternatives_of_a_list() -> None:
 
 
 @pytest.mark.parametrize("text", ["!, a", "a,!", "<or> !, a", "!, !", ">= many, a"])
-def test_one_malformed_part_voids_the_whole_list(text: Any) -> None:
+def test_parse_list_with_a_malformed_part_denotes_the_empty_set(text: Any) -> None:
     offered = Expression.parse_list(text)
     assert offered.problems
     assert not offered.compatible(Expression.parse("<or> * <or> ~"))
 
 
-def test_an_expression_prints_as_it_was_written() -> None:
+def test_expression_prints_its_text() -> None:
     assert str(Expression.parse("  <or> b <or> a ")) == "<or> b <or> a"
 
 
-def test_expressions_are_values() -> None:
+def test_expressions_are_equal_hashable_and_immutable() -> None:
     assert Expression.parse("<or> a <or> b") == Expression.parse("<or> b <or> a <or> a")
     assert hash(Expression.parse(">= 4")) == hash(Expression.parse("= 4.0"))
     assert Expression.parse("a") != Expression.parse("b")
     with pytest.raises(AttributeError):
-        Expression.parse("a").text = "b"  # type: ignore[misc]  # that it cannot is the point
+        Expression.parse("a").text = "b"  # type: ignore[misc]  # immutable

@@ -14,13 +14,13 @@ NEEDED = {
 }
 
 
-def test_the_policies() -> None:
+def test_policy_parse_returns_the_policy() -> None:
     assert set(NEEDED) == set(Policy)
     assert Policy.parse("affinity") is Policy.AFFINITY
 
 
 @pytest.mark.parametrize("text", ["", "Affinity", "soft", "legacy"])
-def test_an_unknown_policy_is_refused_and_the_known_ones_are_named(text: Any) -> None:
+def test_policy_parse_of_an_unknown_policy_names_the_known_ones(text: Any) -> None:
     with pytest.raises(InvalidServerGroup) as caught:
         Policy.parse(text)
     assert repr(text) in str(caught.value)
@@ -29,7 +29,7 @@ def test_an_unknown_policy_is_refused_and_the_known_ones_are_named(text: Any) ->
 
 
 @pytest.mark.parametrize("policy", NEEDED)
-def test_a_policy_needs_its_plugin(policy: Any) -> None:
+def test_check_supported_requires_the_plugin_of_the_policy(policy: Any) -> None:
     kind, name = NEEDED[policy]
     group = ServerGroup("g", Policy(policy))
     everything = [needed for _, needed in NEEDED.values()]
@@ -37,7 +37,9 @@ def test_a_policy_needs_its_plugin(policy: Any) -> None:
     rest = [other for other in everything if other != name]
     with pytest.raises(PolicyNotSupported) as caught:
         check_supported(group, rest, rest)
-    assert f"'{policy}', which needs the {kind} {name!r}" in str(caught.value)
+    assert f"'{policy}' of server group 'g' is not supported: the {kind} {name!r}" in str(
+        caught.value
+    )
     assert f"add it to enabled_{kind}s" in str(caught.value)
 
 
@@ -49,7 +51,7 @@ def test_check_supported_rejects_soft_policy_whose_multiplier_is_0(policy: Any) 
     with pytest.raises(PolicyNotSupported) as caught:
         check_supported(group, [], [name], {name: 0.0})
     option = f"{policy.replace('-', '_')}_weight_multiplier"
-    assert f"{name!r}; its multiplier is 0: set {option} to another" in str(caught.value)
+    assert f"{name!r} is 0; set {option} to another" in str(caught.value)
 
 
 def test_check_supported_rejects_unknown_policy() -> None:
@@ -59,7 +61,7 @@ def test_check_supported_rejects_unknown_policy() -> None:
         check_supported(group, everything, everything)
 
 
-def test_a_member_joins_with_its_host() -> None:
+def test_with_members_adds_members_and_hosts() -> None:
     group = ServerGroup("g", Policy.AFFINITY).with_members({"u1": "h1", "u2": "h1"})
     assert group.members == {"u1", "u2"}
     assert group.hosts == {"h1"}
@@ -69,7 +71,7 @@ def body(**fields: Any) -> Any:
     return {"server_group": {"name": "test", **fields}}
 
 
-def test_the_request_of_the_document_and_its_answer() -> None:
+def test_request_of_the_document_is_parsed_and_answered() -> None:
     group = ServerGroup.parse(body(policies=["soft-anti-affinity"]))
     assert group.response() == {
         "server_group": {
@@ -103,7 +105,7 @@ def test_the_request_of_the_document_and_its_answer() -> None:
         ),
     ],
 )
-def test_the_newer_form_is_understood(fields: Any, policy: Any, rules: Any) -> None:
+def test_parse_reads_the_newer_form(fields: Any, policy: Any, rules: Any) -> None:
     group = ServerGroup.parse(body(**fields))
     assert (group.name, group.policy, group.rules) == ("test", policy, rules)
 
@@ -126,27 +128,30 @@ def test_response_to_the_newer_form_has_policy_and_rules() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
-        (None, "the body is None; it must be a JSON object"),
-        ({}, "the body has no 'server_group'"),
-        ({"server_group": []}, "server_group is []; it must be a JSON object"),
-        ({**body(policy="affinity"), "more": 1}, "the body has 'more', which is unknown"),
-        ({"server_group": {"policies": ["affinity"]}}, "server_group has no 'name'"),
-        (body(), "server_group has no 'policy'; required are name, policy"),
-        (body(policies=[]), r"policies is []; it must be a list with exactly one of 'affinity'"),
+        (None, "invalid body None: expected a JSON object"),
+        ({}, "missing key 'server_group' in body"),
+        ({"server_group": []}, "invalid server_group []: expected a JSON object"),
+        ({**body(policy="affinity"), "more": 1}, "unknown key 'more' in body"),
+        ({"server_group": {"policies": ["affinity"]}}, "missing key 'name' in server_group"),
+        (body(), "missing key 'policy' in server_group; required keys: 'name', 'policy'"),
+        (body(policies=[]), r"invalid policies []: expected a list with exactly one of 'affinity'"),
         (body(policies=["affinity", "anti-affinity"]), "exactly one of"),
-        (body(policies="affinity"), "policies is 'affinity'; it must be a list"),
-        (body(policies=["soft"]), "unknown policy 'soft'; write one of"),
+        (body(policies="affinity"), "invalid policies 'affinity': expected a list"),
+        (body(policies=["soft"]), "unknown policy 'soft': expected one of"),
         (body(policies=[["affinity"]]), "unknown policy ['affinity']"),
-        (body(policies=["affinity"], rules={}), "server_group has 'rules', which is unknown"),
-        (body(policy="affinity", polices=[]), "has 'polices', which is unknown; did you mean"),
-        (body(policy="affinity", rules={"max_server_per_host": 2}), "only the policy 'anti-aff"),
-        (body(policy="anti-affinity", rules=[]), "rules is []; it must be a JSON object"),
-        (body(policy="anti-affinity", rules={"max": 2}), "rules has 'max', which is unknown"),
+        (body(policies=["affinity"], rules={}), "unknown key 'rules' in server_group"),
+        (
+            body(policy="affinity", polices=[]),
+            "unknown key 'polices' in server_group; did you mean",
+        ),
+        (body(policy="affinity", rules={"max_server_per_host": 2}), "cannot use rules with policy"),
+        (body(policy="anti-affinity", rules=[]), "invalid rules []: expected a JSON object"),
+        (body(policy="anti-affinity", rules={"max": 2}), "unknown key 'max' in rules"),
         (
             body(policy="anti-affinity", rules={"max_server_per_host": 0}),
-            "invalid rule 'max_server_per_host' 0: expected a whole number from 1 to 999999999",
+            "invalid max_server_per_host 0: expected a whole number from 1 to 999999999",
         ),
         (body(policy="anti-affinity", rules={"max_server_per_host": True}), "True: expected a"),
         (body(policy="anti-affinity", rules={"max_server_per_host": "9" * 5000}), "1 to 999999999"),
@@ -158,15 +163,15 @@ def test_response_to_the_newer_form_has_policy_and_rules() -> None:
             body(policy="anti-affinity", rules={"max_server_per_host": 1000000000}),
             "1000000000: expected a whole number from 1 to 999999999",
         ),
-        ({"server_group": {"name": "", "policy": "affinity"}}, "the name is ''; it must be text"),
-        ({"server_group": {"name": 4, "policy": "affinity"}}, "the name is 4; it must be text"),
-        ({"server_group": {"name": " a", "policy": "affinity"}}, "begin or end with white space"),
+        ({"server_group": {"name": "", "policy": "affinity"}}, "invalid name '': expected text"),
+        ({"server_group": {"name": 4, "policy": "affinity"}}, "invalid name 4: expected text"),
+        ({"server_group": {"name": " a", "policy": "affinity"}}, "no white space at either end"),
         ({"server_group": {"name": "a\x07b", "policy": "affinity"}}, "control characters"),
         ({"server_group": {"name": "a" * 256, "policy": "affinity"}}, "of 1 to 255 characters"),
     ],
 )
-def test_a_malformed_request_is_quoted(asked: Any, said: str) -> None:
+def test_malformed_request_raises_with_text_and_reason(asked: Any, message: str) -> None:
     with pytest.raises(InvalidServerGroup) as caught:
         ServerGroup.parse(asked)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.status == 400

@@ -1,0 +1,261 @@
+"""The live page in Chromium, served by the command."""
+
+import pathlib
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from support.cli.served_command import Served, serving
+from support.page.chromium import Watched
+from support.repository import EXAMPLES
+
+Open = Callable[..., Watched]
+WIDE = {"width": 1440, "height": 900}
+OPTIONS = str(EXAMPLES / "decision.conf")
+
+
+@pytest.fixture
+def cloud(tmp_path: pathlib.Path) -> pathlib.Path:
+    return pathlib.Path(shutil.copy(EXAMPLES / "decision.yaml", tmp_path / "cloud.yaml"))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Yield the command while it serves a cloud that no test changes."""
+    directory = tmp_path_factory.mktemp("served")
+    shutil.copy(EXAMPLES / "decision.yaml", directory / "cloud.yaml")
+    with serving("--config-file", OPTIONS, "serve", cwd=directory) as served:
+        yield served
+
+
+@pytest.fixture
+def own_served(cloud: pathlib.Path) -> Iterator[Served]:
+    """Yield the command while it serves a cloud that the test may change."""
+    with serving("--config-file", OPTIONS, "serve", cwd=cloud.parent) as served:
+        yield served
+
+
+def heading(watched: Watched) -> Any:
+    return expect(watched.page.locator("h1"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_live_page_has_no_accessibility_violations(
+    opened: Open, served: Served, screenshots: pathlib.Path, scheme: str
+) -> None:
+    watched = opened(served.url, viewport=WIDE, color_scheme=scheme)
+    rules = ["color-contrast"] if scheme == "dark" else []
+    assert watched.violations(*rules) == []
+    watched.page.select_option("#ask-flavor", "huge")
+    heading(watched).to_have_text("No host fits huge")
+    assert watched.violations(*rules) == []
+    watched.page.goto(f"{served.url}?flavor=none")
+    heading(watched).to_have_text("Not found in this cloud")
+    assert watched.violations(*rules) == []
+    watched.picture(screenshots / f"problem-{scheme}.png")
+    # The browser logs the status 404.
+    assert [text.partition(" (")[0] for text in watched.complaints] == [
+        "Failed to load resource: the server responded with a status of 404"
+    ]
+    watched.complaints.clear()
+
+
+def test_selection_loads_new_decision(opened: Open, served: Served) -> None:
+    watched = opened(served.url, viewport=WIDE)
+    heading(watched).to_have_text("web.large goes to a1")
+    page = watched.page
+    expect(page.get_by_role("button", name="Ask")).to_be_hidden()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert watched.focused.startswith("web.large")
+    page.keyboard.press("ArrowDown")
+    heading(watched).to_have_text("gpu.large goes to d1")
+    # The focus stays in the form while flavors are stepped through.
+    assert page.evaluate("document.activeElement.id") == "ask-flavor"
+    assert page.title() == "gpu.large goes to d1 · steelyard"
+    assert page.url == f"{served.url}?flavor=gpu.large&group="
+    expect(page.locator("#announcement")).to_have_text(
+        "gpu.large goes to d1. It weighs 1, and no other host fits."
+    )
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    heading(watched).to_have_text("web.large goes to b1")
+    assert page.evaluate("document.activeElement.id") == "ask-group"
+    assert page.url == f"{served.url}?flavor=web.large&group=shop"
+    # The new content is interactive.
+    page.fill("#search", "rack-c")
+    assert page.inner_text("#count") == "3 of 12 hosts"
+    page.locator("button.host").first.click()
+    expect(page.locator("tr.detail")).to_have_count(1)
+
+
+def test_skip_link_sends_no_request(opened: Open, served: Served) -> None:
+    watched = opened(served.url, viewport=WIDE)
+    asked = list(watched.requests)
+    watched.page.keyboard.press("Tab")
+    assert watched.focused == "Skip to the hosts"
+    watched.page.keyboard.press("Enter")
+    watched.page.wait_for_url("**#hosts")
+    watched.page.wait_for_timeout(500)  # long enough for a response
+    watched.page.keyboard.press("Tab")
+    assert watched.focused == "search"
+    assert watched.requests == asked
+
+
+def test_quick_selection_loads_only_last_flavor(opened: Open, served: Served) -> None:
+    watched = opened(served.url)
+    asked = len(watched.requests)
+    before = watched.page.evaluate("history.length")
+    watched.page.evaluate(
+        """for (const name of ["gpu.large", "web.large", "huge"]) {
+          const select = document.querySelector("#ask-flavor");
+          select.value = name;
+          select.dispatchEvent(new Event("change", {bubbles: true}));
+        }"""
+    )
+    heading(watched).to_have_text("No host fits huge")
+    assert watched.requests[asked:] == [f"{served.url}?flavor=huge&group="]
+    assert watched.page.evaluate("history.length") == before + 1
+    # Going back before the response cancels the request.
+    watched.page.evaluate(
+        """const select = document.querySelector("#ask-flavor");
+        select.value = "gpu.large";
+        select.dispatchEvent(new Event("change", {bubbles: true}));
+        history.back();"""
+    )
+    expect(watched.page.locator("#ask-flavor")).to_have_value("huge")
+    watched.page.wait_for_timeout(300)
+    heading(watched).to_have_text("No host fits huge")
+
+
+def test_back_button_restores_previous_decision(opened: Open, served: Served) -> None:
+    watched = opened(served.url)
+    watched.page.select_option("#ask-flavor", "gpu.large")
+    heading(watched).to_have_text("gpu.large goes to d1")
+    watched.page.select_option("#ask-flavor", "huge")
+    heading(watched).to_have_text("No host fits huge")
+    watched.page.go_back()
+    heading(watched).to_have_text("gpu.large goes to d1")
+    expect(watched.page.locator("#ask-flavor")).to_have_value("gpu.large")
+    watched.page.go_back()
+    expect(watched.page.locator("#ask-flavor")).to_have_value("web.large")
+    watched.page.reload()
+    heading(watched).to_have_text(re.compile("^web.large goes to"))
+
+
+def test_search_survives_new_decision(opened: Open, served: Served) -> None:
+    watched = opened(served.url)
+    watched.page.fill("#search", "rack-c")
+    watched.page.select_option("#ask-flavor", "huge")
+    heading(watched).to_have_text("No host fits huge")
+    assert watched.page.input_value("#search") == "rack-c"
+    assert watched.page.inner_text("#count") == "3 of 12 hosts"
+
+
+def test_sorting_and_group_survive_new_decision(opened: Open, served: Served) -> None:
+    watched = opened(served.url, viewport=WIDE)
+    page = watched.page
+    pressed = page.locator("[aria-pressed=true]")
+    names = page.locator("#matrix tbody th")
+    page.locator("[data-narrow] button", has_text="rack: c").click()
+    for _ in range(2):
+        page.locator("#matrix thead button", has_text="Host").click()
+    page.select_option("#ask-flavor", "huge")
+    heading(watched).to_have_text("No host fits huge")
+    expect(names).to_have_text(["c3", "c2", "c1"])
+    expect(pressed).to_have_text("rack: c")
+    assert page.inner_text("#wide") == "Only rack: c ✕"
+    head = page.locator("#matrix thead th").first
+    assert head.get_attribute("aria-sort") == "descending"
+    head.locator("button").click()
+    expect(names).to_have_text(["c1", "c2", "c3"])
+    # Without the selected cause in the new decision, all hosts are shown.
+    page.locator("#wide").click()
+    page.locator("[data-narrow] button", has_text="flavor wants 512").click()
+    page.select_option("#ask-flavor", "gpu.large")
+    heading(watched).to_have_text("gpu.large goes to d1")
+    expect(pressed).to_have_count(0)
+    assert page.inner_text("#count") == "12 hosts"
+    assert names.all_inner_texts()[:2] == ["a1", "a2"]
+
+
+def test_missing_flavor_can_be_replaced_by_selection(opened: Open, served: Served) -> None:
+    watched = opened(f"{served.url}?flavor=gone&group=shop", viewport=WIDE)
+    flavors = watched.page.locator("#ask-flavor")
+    button = watched.page.get_by_role("button", name="Ask")
+    heading(watched).to_have_text("Not found in this cloud")
+    expect(flavors.locator("option:checked")).to_have_text("gone (missing)")
+    assert button.is_visible()
+    watched.page.keyboard.press("Tab")
+    assert watched.focused == "Skip to the message"
+    watched.page.keyboard.press("Enter")
+    assert watched.focused.startswith("no flavor 'gone'")
+    flavors.select_option("web.large")
+    heading(watched).to_have_text("web.large goes to b1")
+    expect(button).to_be_hidden()
+    expect(flavors.locator("option", has_text="gone")).to_have_count(0)
+    expect(watched.page.locator(".skip")).to_have_text("Skip to the hosts")
+    watched.page.go_back()
+    expect(flavors.locator("option:checked")).to_have_text("gone (missing)")
+    button.click()
+    heading(watched).to_have_text("web.large goes to b1")
+    assert {text.partition(" (")[0] for text in watched.complaints} == {
+        "Failed to load resource: the server responded with a status of 404"
+    }
+    watched.complaints.clear()
+
+
+def test_page_follows_changed_file(opened: Open, own_served: Served, cloud: pathlib.Path) -> None:
+    watched = opened(own_served.url)
+    good = cloud.read_text()
+    cloud.write_text(
+        good.replace("\n  huge:", "\n  tiny: {vcpus: 1, ram_mb: 1, disk_gb: 1}\n  huge:")
+    )
+    watched.page.select_option("#ask-group", "shop")
+    heading(watched).to_have_text("web.large goes to b1")
+    watched.page.select_option("#ask-flavor", "tiny")
+    heading(watched).to_have_text(re.compile("^tiny goes to"))
+    cloud.write_text(good.replace("hosts:", "hosts: [", 1))
+    watched.page.select_option("#ask-group", "")
+    heading(watched).to_have_text("Cannot read the cloud")
+    expect(watched.page.locator(".problem")).to_contain_text("cloud.yaml:")
+    assert [text.partition(" (")[0] for text in watched.complaints] == [
+        "Failed to load resource: the server responded with a status of 503"
+    ]
+    watched.complaints.clear()
+    cloud.write_text(good)
+    watched.page.select_option("#ask-flavor", "huge")
+    heading(watched).to_have_text("No host fits huge")
+
+
+def test_unreachable_server_is_announced(
+    opened: Open, own_served: Served, screenshots: pathlib.Path
+) -> None:
+    watched = opened(own_served.url, viewport=WIDE)
+    own_served.process.terminate()
+    own_served.process.wait(20)
+    watched.page.select_option("#ask-flavor", "huge")
+    message = watched.page.locator("#announcement")
+    expect(message).to_contain_text("is steelyard serve still running?")
+    assert message.is_visible()
+    assert watched.page.get_attribute("main", "aria-busy") is None
+    heading(watched).to_have_text("web.large goes to a1")
+    assert watched.violations() == []
+    watched.picture(screenshots / "gone.png")
+    assert [text.rpartition(" ")[2] for text in watched.complaints] == [
+        "net::ERR_CONNECTION_REFUSED"
+    ]
+    watched.complaints.clear()
+
+
+def test_form_without_scripts_has_button(opened: Open, served: Served) -> None:
+    watched = opened(served.url, java_script_enabled=False)
+    watched.page.select_option("#ask-flavor", "gpu.large")
+    watched.page.click("text=Ask")
+    heading(watched).to_have_text("gpu.large goes to d1")
+    assert watched.page.url == f"{served.url}?flavor=gpu.large&group="

@@ -1,0 +1,82 @@
+"""The command that counts how many more servers fit."""
+
+import json
+
+import pytest
+
+from support.cli.in_process import Run
+
+pytestmark = pytest.mark.usefixtures("faulty_cloud")
+
+
+def test_capacity_lists_each_host(run: Run) -> None:
+    status, out, err = run("capacity", "--flavor", "small", "-f", "json")
+    assert (status, err.splitlines()[-1:]) == (
+        0,
+        ["steelyard: 8 more servers of 'small' fit, on 3 of 3 hosts"],
+    )
+    assert [tuple(row.values()) for row in json.loads(out)["hosts"]] == [
+        ("small", "h1", 4, "vCPUs: flavor wants 1, the host has 0 of 4 left"),
+        ("small", "h2", 2, "RAM: flavor wants 1 GiB, the host has 0 of 2 GiB left"),
+        ("small", "h3", 2, "RAM: flavor wants 1 GiB, the host has 0 of 2 GiB left"),
+    ]
+
+
+@pytest.mark.parametrize("argv", [(), ("--by-reason",)])
+def test_capacity_has_totals_in_its_summary(run: Run, argv: tuple[str, ...]) -> None:
+    flavors = ("--flavor", "small", "--flavor", "huge")
+    _, out, _ = run("capacity", *flavors, *argv, "-f", "json")
+    assert json.loads(out)["summary"] == {
+        "flavors": [
+            {"flavor": "small", "more": 8, "at_least": False, "fitting_hosts": 3, "hosts": 3},
+            {"flavor": "huge", "more": 0, "at_least": False, "fitting_hosts": 0, "hosts": 3},
+        ]
+    }
+
+
+def test_capacity_by_reason_groups_hosts(run: Run) -> None:
+    status, out, _ = run("capacity", "--flavor", "fast", "--by-reason", "-f", "json")
+    assert status == 0
+    assert [tuple(row.values()) for row in json.loads(out)["reasons"]] == [
+        ("fast", 1, 0, "key 'ssd': flavor wants 'nvme', no aggregate of the host has the key"),
+        ("fast", 1, 2, "not enough RAM: flavor wants 1 GiB"),
+        ("fast", 1, 4, "not enough vCPUs: flavor wants 1"),
+    ]
+
+
+def test_capacity_without_room_exits_with_1(run: Run) -> None:
+    status, _, err = run("capacity", "--flavor", "huge")
+    assert status == 1
+    assert "steelyard: 0 more servers of 'huge' fit, on 0 of 3 hosts\n" in err
+
+
+def test_capacity_of_an_unknown_flavor_is_rejected(run: Run) -> None:
+    status, out, err = run("capacity", "--flavor", "smal")
+    assert (status, out) == (2, "")
+    assert err == "steelyard: no flavor 'smal'; did you mean 'small'?\n"
+
+
+def test_capacity_counts_several_flavors(run: Run) -> None:
+    argv = ("capacity", "--flavor", "small", "--flavor", "huge", "--flavor", "small")
+    status, out, err = run(*argv, "-f", "json")
+    assert status == 1  # no server of one of them fits
+    assert [(row["flavor"], row["host"], row["more"]) for row in json.loads(out)["hosts"]] == [
+        ("small", "h1", 4),
+        ("small", "h2", 2),
+        ("small", "h3", 2),
+        ("huge", "h1", 0),
+        ("huge", "h2", 0),
+        ("huge", "h3", 0),
+    ]
+    assert err.splitlines()[-2:] == [
+        "steelyard: 8 more servers of 'small' fit, on 3 of 3 hosts",
+        "steelyard: 0 more servers of 'huge' fit, on 0 of 3 hosts",
+    ]
+    status, _, _ = run("capacity", "--flavor", "small", "--flavor", "fast")
+    assert status == 0
+
+
+def test_capacity_without_flavor_lists_the_flavors(run: Run) -> None:
+    status, _, err = run("capacity")
+    assert status == 2
+    assert "missing --flavor; available: 'small', " in err

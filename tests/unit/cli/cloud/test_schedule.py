@@ -1,0 +1,146 @@
+"""The command that places servers, and what it tells of rejected hosts."""
+
+import csv
+import io
+import json
+import pathlib
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from support.cli.in_process import Run
+
+
+def test_schedule_places_servers_of_the_example_apart(run: Run) -> None:
+    status, out, err = run("schedule", "--example", "-f", "json")
+    assert (status, err) == (0, "")
+    assert [(row["server"], row["host"]) for row in json.loads(out)["servers"]] == [
+        ("web.small-1", "rack2-node2"),
+        ("web.small-2", "rack3-node1"),
+    ]
+
+
+def test_schedule_explain_shows_weights_and_rejections(run: Run) -> None:
+    status, out, _ = run("schedule", "--example", "--explain", "-f", "yaml")
+    assert status == 0
+    first = yaml.safe_load(out)["servers"][0]
+    assert first["weights"][0]["weigher"] == "RAMWeigher"
+    assert first["rejected"][0]["count"] == 2
+    status, out, _ = run("schedule", "--example", "--explain")
+    assert "2 by AggregateInstanceTypeFilter: key 'ssd': flavor wants" in out
+    assert "RAMWeigher: 262144, normalised 1, times 1" in out
+
+
+@pytest.mark.parametrize("command", ["schedule", "explain"])
+def test_schedule_without_valid_host_explains_the_rejections(
+    run: Run, cloud: pathlib.Path, command: Any
+) -> None:
+    status, out, err = run(command, "--cloud", cloud, "--flavor", "fast", "-f", "csv")
+    assert status == 1
+    assert err.splitlines() == [
+        "steelyard: no valid host: 0 of 2 hosts fit flavor 'fast'",
+        "      1 AggregateInstanceTypeFilter: key 'ssd': flavor wants 'nvme', aggregate 'slow' "
+        "offers 'sata'",
+        "      1 AggregateInstanceTypeFilter: key 'ssd': flavor wants 'nvme', no aggregate of the "
+        "host has the key",
+    ]
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["Verdict"] for row in rows] == (["rejected"] * 2 if command == "explain" else [])
+
+
+@pytest.mark.parametrize(("form", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_schedule_without_valid_host_has_the_causes_in_its_summary(
+    run: Run, cloud: pathlib.Path, form: str, load: Any
+) -> None:
+    argv = ("schedule", "--cloud", cloud, "--flavor", "fast", "--count", "3")
+    status, out, err = run(*argv, "-f", form)
+    assert status == 1
+    assert err.startswith("steelyard: no valid host for server 1 of 3: ")
+    document = load(out)
+    causes = document["summary"].pop("causes")
+    assert document == {
+        "summary": {
+            "flavor": "fast",
+            "group": None,
+            "servers": 3,
+            "placed": 0,
+            "committed": False,
+            "trial_causes": [],
+        },
+        "servers": [],
+    }
+    assert [(cause["count"], cause["filter"]) for cause in causes] == [
+        (1, "AggregateInstanceTypeFilter"),
+        (1, "AggregateInstanceTypeFilter"),
+    ]
+
+
+@pytest.mark.parametrize(("flavor", "hosts"), [("fast", 2), ("open", 1)])
+@pytest.mark.parametrize(
+    ("count", "status", "of"),
+    [("1", 0, ""), ("2", 0, " for server 2 of 2"), ("9999", 1, r" for server \d+ of 9999")],
+)
+def test_schedule_reports_what_filters_on_trial_would_have_rejected(
+    run: Run,
+    cloud: pathlib.Path,
+    tmp_path: Any,
+    flavor: str,
+    hosts: int,
+    count: str,
+    status: int,
+    of: str,
+) -> None:
+    path = tmp_path / "trial.conf"
+    path.write_text("[steelyard]\ntrial_filters = AggregateInstanceTypeFilter\n")
+    argv = ("--config-file", str(path), "schedule", "--cloud", cloud, "--flavor", flavor)
+    found, out, err = run(*argv, "--count", count, "-f", "json")
+    assert found == status
+    summary = json.loads(out)["summary"]
+    assert bool(summary["causes"]) is bool(status)
+    assert {cause["filter"] for cause in summary["trial_causes"]} == {"AggregateInstanceTypeFilter"}
+    assert sum(cause["count"] for cause in summary["trial_causes"]) == hosts
+    told = rf"steelyard: AggregateInstanceTypeFilter, on trial, would reject {hosts} of 2 hosts{of}"
+    assert re.fullmatch(told, err.splitlines()[0])
+
+
+def test_schedule_without_valid_host_prints_no_empty_table(run: Run, cloud: pathlib.Path) -> None:
+    status, out, _ = run("schedule", "--cloud", cloud, "--flavor", "fast")
+    assert (status, out) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--flavor", "smal"], "no flavor 'smal'; did you mean 'small'?"),
+        ([], "missing --flavor; available: 'small', 'fast', 'open'"),
+        (["--flavor", "small", "--group", "g"], "no server group 'g'"),
+    ],
+)
+def test_schedule_reports_a_mistake_in_one_line(
+    run: Run, cloud: pathlib.Path, argv: Any, said: Any
+) -> None:
+    for command in ("schedule", "explain"):
+        status, out, err = run(command, "--cloud", cloud, *argv)
+        assert (status, out) == (2, "")
+        assert err.startswith("steelyard: ")
+        assert said in err
+        assert err.count("\n") == 1
+
+
+def test_schedule_rejects_an_invalid_count_and_a_missing_file(run: Run, tmp_path: Any) -> None:
+    status, _, err = run("schedule", "--example", "--count", "0")
+    assert (status, err) == (2, "steelyard: invalid number of servers 0: expected at least 1\n")
+    missing = str(tmp_path / "nowhere.yaml")
+    status, _, err = run("schedule", "--cloud", missing, "--flavor", "x")
+    assert (status, err) == (2, f"steelyard: {missing}: No such file or directory\n")
+
+
+def test_seed_of_the_command_line_overrides_the_option(run: Run, tmp_path: Any) -> None:
+    path = tmp_path / "steelyard.conf"
+    path.write_text("[steelyard]\nhost_subset_size = 2\nseed = 1\n")
+    argv = ("--config-file", str(path), "schedule", "--example", "-f", "json")
+    seen = {run(*argv, "--seed", str(seed))[1] for seed in range(8)}
+    assert len(seen) > 1
+    assert run(*argv)[1] == run(*argv, "--seed", "1")[1]

@@ -1,0 +1,222 @@
+"""The page as HTML."""
+
+import base64
+import hashlib
+import re
+from typing import Any
+
+import pytest
+
+from steelyard.page.rendering import policy, printable, render, render_problem
+from steelyard.page.view import (
+    Cell,
+    CellMark,
+    Contribution,
+    Form,
+    HostGroup,
+    HostVerdict,
+    Row,
+    Segment,
+    ShownCause,
+    ShownFlavor,
+    ShownReason,
+    ShownServerGroup,
+    ShownWeigher,
+    View,
+)
+from support.page.parsed_pages import Page
+
+
+def view(**changes: Any) -> View:
+    """Return a view of two hosts, two filters and two weighers, with these changes."""
+    values: dict[str, Any] = {
+        "flavor": ShownFlavor("web", 2, 4096, 20, {"ssd": "<or> nvme <or> ~"}),
+        "group": ShownServerGroup("shop", "anti-affinity", {"max_server_per_host": 2}, ("b", "c")),
+        "filters": ("CapacityFilter", "OtherFilter"),
+        "weighers": (ShownWeigher("RAMWeigher", 0, True), ShownWeigher("IdleWeigher", 1, False)),
+        "causes": (ShownCause("c0", "CapacityFilter", "not enough", 1),),
+        "aggregates": (HostGroup("a0", "rack", 2, 1, True, {"ssd": "nvme"}),),
+        "domains": (
+            HostGroup("d0", "room: 1", 2, 1, True),
+            HostGroup("d1", "rack: 2", 2, 1, True, {}, 1),
+        ),
+        "domain_keys": ("room", "rack"),
+        "rows": (
+            Row(
+                "a",
+                HostVerdict.CHOSEN,
+                ("a0", "d0", "d1"),
+                ("rack",),
+                (Cell(CellMark.PASSED), Cell(CellMark.PASSED)),
+                1.23456,
+                (Segment(0, 25, 50),),
+                (Contribution("RAMWeigher", 1024, 0.5, 2, 1.23456),),
+            ),
+            Row(
+                "b",
+                HostVerdict.REJECTED,
+                ("a0", "d0", "d1", "c0"),
+                ("rack",),
+                (Cell(CellMark.DECISIVE, (1, 2)), Cell(CellMark.ALSO, (3,))),
+            ),
+        ),
+        "reasons": (
+            ShownReason(1, "CapacityFilter", "no RAM", 1),
+            ShownReason(2, "CapacityFilter", "no disk", 1),
+            ShownReason(3, "OtherFilter", "no", 1200),
+        ),
+        "axis": 25.0,
+        "source": "cloud.yaml",
+    }
+    return View(**{**values, **changes})
+
+
+def test_page_contains_whole_view() -> None:
+    page = Page(render(view()))
+    assert page.one("title").text == "web goes to a · steelyard"
+    assert page.one("h1").text == "web goes to a"
+    assert page.one("p", "lead").text == "It weighs 1.235, and no other host fits."
+    assert page.one("p", "source").text == "The cloud: cloud.yaml"
+    assert [" ".join(each.text.split()) for each in page.all("dd")] == [
+        "web: 2 vCPUs, 4 GiB of RAM, 20 GiB of disk",
+        "ssd=<or> nvme <or> ~",
+        "shop: anti-affinity, max_server_per_host=2; its servers are on b, c",
+    ]
+    why = "RAMWeigher: 1024, normalised 0.5, times 2 is 1.235"
+    assert page.rows("matrix") == [
+        ["a", "rack", "chosen", f"1.235{why}", "✓", "✓"],
+        ["b", "rack", "rejected", "", "✕ 1 2", "△ 3"],
+    ]
+    assert [each.text for each in page.all("li") if "value" in each.attributes] == [
+        "no RAM 1 host",
+        "no disk 1 host",
+        "no 1,200 hosts",
+    ]
+
+
+def test_reason_numbers_link_to_reasons() -> None:
+    page = Page(render(view()))
+    links = [each.attributes["href"] for each in page.all("a") if not each.has_class("skip")]
+    assert links == ["#r1", "#r2", "#r3"]
+    assert page.by_id("r2").text.startswith("no disk")
+    assert page.by_id(page.one("a", "skip").attributes["href"].removeprefix("#")).tag == "section"
+
+
+def test_bars_use_no_style_attributes() -> None:
+    page = Page(render(view()))
+    bar = page.elements.index(page.one("svg", "weights"))
+    segment, axis = page.elements[bar + 1 : bar + 3]
+    assert (segment.attributes["x"], segment.attributes["width"]) == ("25", "50")
+    assert axis.attributes["d"] == "M25 0v10"
+    assert not any("style" in each.attributes for each in page.elements)
+    # The legend has the weighers that change a weight.
+    assert [each.text.strip() for each in page.all("li") if "Weigher" in each.text][:1] == [
+        "RAMWeigher"
+    ]
+    assert "IdleWeigher" not in page.one("main").text
+
+
+def test_lead_names_next_best_host() -> None:
+    one, other = view().rows
+    fits = Row("c", HostVerdict.FITS, (), (), one.cells, 0.5)
+    page = Page(render(view(rows=(one, fits, other))))
+    assert page.one("p", "lead").text == "It weighs 1.235; the next best, c, weighs 0.5."
+
+
+def test_lead_says_no_host_fits() -> None:
+    page = Page(render(view(rows=view().rows[1:], group=None)))
+    assert page.one("title").text == "No host fits web · steelyard"
+    assert page.one("p", "lead").text == "Every host was rejected by a filter."
+    assert [each.text for each in page.all("dd")][-1] == "none"
+
+
+def test_page_without_hosts_omits_empty_sections() -> None:
+    nothing: Any = dict.fromkeys(("rows", "causes", "reasons", "aggregates", "domains"), ())
+    page = Page(render(view(**nothing, flavor=ShownFlavor("f", 1, 1, 1, {}))))
+    assert page.one("p", "lead").text == "The cloud has no hosts."
+    assert {"Groups of hosts", "Reasons"}.isdisjoint(each.text for each in page.all("h2"))
+    assert "No host was rejected." in page.one("main").text
+
+
+def test_summary_shows_server_group_without_servers() -> None:
+    group = ShownServerGroup("shop", "affinity", {}, ())
+    page = Page(render(view(group=group)))
+    assert page.all("dd")[-1].text == "shop: affinity; it has no servers yet"
+
+
+def test_only_live_page_has_form() -> None:
+    form = Form(("web", "db"), ("shop",), "db", None)
+    page = Page(render(view(), form))
+    assert [
+        (each.attributes["value"], "selected" in each.attributes) for each in page.all("option")
+    ] == [("web", False), ("db", True), ("", False), ("shop", False)]
+    assert Page(render(view())).all("form") == []
+
+
+def test_form_marks_missing_names() -> None:
+    page = Page(render_problem("No", "such thing", Form(("web",), ("shop",), "<b>", "gone")))
+    chosen = [each for each in page.all("option") if "selected" in each.attributes]
+    assert [each.text for each in chosen] == ["<b> (missing)", "gone (missing)"]
+    assert all("disabled" in each.attributes for each in chosen)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_policy_allows_only_own_style_and_script(live: bool) -> None:
+    page = Page(render(view(), Form((), ()) if live else None))
+    (said,) = [
+        each.attributes["content"]
+        for each in page.all("meta")
+        if each.attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert said == policy(live=live)
+    directives = dict(part.split(" ", 1) for part in said.split("; "))
+    assert directives["default-src"] == "'none'"
+    where = "'self'" if live else "'none'"
+    assert (directives["connect-src"], directives["form-action"]) == (where, where)
+    for tag in ("style", "script"):
+        digest = hashlib.sha256(page.one(tag).text.encode()).digest()
+        assert directives[f"{tag}-src"] == f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def test_marks_have_fallback_without_alternative_text() -> None:
+    style = Page(render(view())).one("style").text
+    both = re.findall(r'content: ("[^"]*"); content: \1 / "";', style)
+    assert len(both) == style.count('/ ""') == 6
+
+
+def test_page_loads_nothing_else() -> None:
+    text = render(view())
+    page = Page(text)
+    # The icon is a data URL; the only other URL is an XML namespace.
+    assert [each.attributes["href"][:5] for each in page.all("link")] == ["data:"]
+    assert set(re.findall(r"https?:[^'\"\s]*", text)) == {"http://www.w3.org/2000/svg"}
+    assert not {"img", "iframe", "object", "embed", "base"} & {each.tag for each in page.elements}
+    assert not any("src" in each.attributes for each in page.elements)
+    assert "@import" not in text
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("rack 1é", "rack 1é"),
+        ("a\x00b", "a\\x00b"),
+        ("a\nb\tc", "a\\nb\\tc"),
+        ("\u202egpj", "\\u202egpj"),
+        ("a\ud800", "a\\ud800"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\xa0", "\\xa0"),
+        (7, 7),
+    ],
+)
+def test_printable_escapes_unprintable_characters(given: Any, shown: Any) -> None:
+    assert printable(given) == shown
+
+
+def test_render_problem_escapes_title_and_message() -> None:
+    page = Page(render_problem("It <is> broken", "line 1:\n<b>"))
+    assert page.one("h1").text == "It <is> broken"
+    assert page.one("p", "problem").text == "line 1:\\n<b>"
+
+
+def test_render_is_deterministic() -> None:
+    assert render(view()) == render(view())
