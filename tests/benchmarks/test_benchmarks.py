@@ -5,6 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from benchmarks.analysis import comparison
+from benchmarks.cloud import files
 from benchmarks.consumers import http, upgrade, usages
 from benchmarks.filters import aggregate_instance_type
 from benchmarks.tags import reconciliation
@@ -63,3 +64,10 @@ def test_reconciliation_in_the_benchmark_runs_few_statements(capsys: Any) -> Non
     # Each 500 servers need 16 statements; two of these read the recorded backend.
     assert max(row.statements for row in rows) <= 32
     assert "ms/server" in capsys.readouterr().out
+
+
+def test_cloud_files_of_the_benchmark_are_loaded_and_changed(capsys: Any) -> None:
+    rows = files.run([(20, 100, ("json", "yaml"))], 1, print)
+    assert [row.format for row in rows] == ["json", "yaml"]
+    assert all(row.floor.seconds > 0 < row.load.peak for row in rows)
+    assert "ratio" in capsys.readouterr().out
