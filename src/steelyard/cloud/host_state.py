@@ -6,7 +6,8 @@ can be explained later.
 
 import collections
 import dataclasses
-from collections.abc import Mapping
+import operator
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from steelyard.cloud.model import Cloud
@@ -46,6 +47,20 @@ class HostState:
         return self.host
 
     @property
+    def kind(self) -> Hashable:
+        """The host's kind: all that is known of it but its name, its UUID and its servers.
+
+        Two hosts are of one kind if their kinds are equal. They are in the same aggregates, and
+        have the same traits, the same capacity and the same amounts in use.
+        """
+        return (
+            tuple(map(id, self.aggregates)),
+            _plain_fields(self),
+            frozenset(self.resources.items()),
+            frozenset(self.resources_used.items()),
+        )
+
+    @property
     def free_ram_mb(self) -> int:
         return self.ram_mb_total - self.ram_mb_reserved - self.ram_mb_used
 
@@ -66,6 +81,13 @@ class HostState:
             resources_used=used,
             **amounts,
         )
+
+
+# The fields that may differ between hosts of one kind, and those that are not hashable.
+_NOT_PLAIN = {"host", "uuid", "instances", "aggregates", "resources", "resources_used"}
+_plain_fields = operator.attrgetter(
+    *(field.name for field in dataclasses.fields(HostState) if field.name not in _NOT_PLAIN)
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,6 +119,14 @@ def host_states(cloud: Cloud) -> list[HostState]:
         placed = servers.get(host.name)
         states.append(state.with_servers(*placed) if placed else state)
     return states
+
+
+def by_kind(states: Iterable[HostState]) -> list[list[HostState]]:
+    """Return the hosts of each kind, in their order."""
+    found: dict[Hashable, list[HostState]] = {}
+    for state in states:
+        found.setdefault(state.kind, []).append(state)
+    return list(found.values())
 
 
 def _without_servers(host: Host, aggregates: list[Aggregate]) -> HostState:

@@ -15,10 +15,13 @@ class ServerGroupAffinityFilter(base.Filter):
     host_local = True
     in_nova = False  # Nova has its own of this name, and keys filters by class name
 
+    def by_kind(self, request: object) -> bool:
+        return not _has_policy(request, Policy.AFFINITY)
+
     def judge(self, request: object) -> base.Rejections:
         group = read(request, "instance_group")
         hosts = frozenset(read(group, "hosts") or ())
-        if read(group, "policy") != Policy.AFFINITY or not hosts:
+        if not _has_policy(request, Policy.AFFINITY) or not hosts:
             return _pass
         rejected = Verdict.rejected(
             f"server group {read(group, 'name')!r} is on {', '.join(map(repr, sorted(hosts)))}"
@@ -41,9 +44,12 @@ class ServerGroupAntiAffinityFilter(base.Filter):
     host_local = True
     in_nova = False  # Nova has its own of this name, and keys filters by class name
 
+    def by_kind(self, request: object) -> bool:
+        return not _has_policy(request, Policy.ANTI_AFFINITY)
+
     def judge(self, request: object) -> base.Rejections:
         group = read(request, "instance_group")
-        if read(group, "policy") != Policy.ANTI_AFFINITY:
+        if not _has_policy(request, Policy.ANTI_AFFINITY):
             return _pass
         name = read(group, "name")
         most = (read(group, "rules") or {}).get(MAX_SERVER_PER_HOST, 1)
@@ -57,6 +63,10 @@ class ServerGroupAntiAffinityFilter(base.Filter):
                 )
 
         return rejections
+
+
+def _has_policy(request: object, policy: Policy) -> bool:
+    return bool(read(read(request, "instance_group"), "policy") == policy)
 
 
 def _pass(host: object) -> tuple[Verdict, ...]:

@@ -46,6 +46,9 @@ class AggregateInstanceTypeFilter(base.Filter):
         # Flavors share it, and it is replaced as a whole, because threads may share the filter.
         self._layout = _Layout([])
 
+    def by_kind(self, request: object) -> bool:
+        return True
+
     def judge(self, request: object) -> base.Rejections:
         return self._sweep(request).rejections
 

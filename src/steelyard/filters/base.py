@@ -118,6 +118,16 @@ class Filter(abc.ABC):
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:  # noqa: B027  (a hook)
         """Read all options, so that a bad value stops the service at start."""
 
+    def by_kind(self, request: object) -> bool:
+        """Return whether the answers to this request depend only on the kinds of the hosts.
+
+        Hosts of one kind differ at most in their name, their UUID and their servers. Schedulers
+        then ask about one host of each kind, and keep the answer for all requests with the same
+        flavor. Placing servers must not change the answers of a filter with
+        ``run_filter_once_per_request``.
+        """
+        return False
+
     @abc.abstractmethod
     def judge(self, request: object) -> Rejections:
         """Return a function that yields the rejections of a host for this request.

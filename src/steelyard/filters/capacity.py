@@ -79,6 +79,9 @@ class CapacityFilter(base.Filter):
         super().__init__(conf)
         self._capacity = FreeCapacity(conf)
 
+    def by_kind(self, request: object) -> bool:
+        return True
+
     def judge(self, request: object) -> base.Rejections:
         wanted = flavor_amounts(read(request, "flavor"))
 

@@ -14,6 +14,9 @@ class InServiceFilter(base.Filter):
     host_local = True
     in_nova = False  # in Nova, the ComputeFilter does this
 
+    def by_kind(self, request: object) -> bool:
+        return True
+
     def judge(self, request: object) -> base.Rejections:
         return _rejections
 

@@ -32,6 +32,9 @@ class TraitsFilter(base.Filter):
         super().__init__(conf)
         self._first_time = Once()
 
+    def by_kind(self, request: object) -> bool:
+        return True
+
     def judge(self, request: object) -> base.Rejections:
         try:
             query = flavor_traits(read(request, "flavor"))

@@ -74,6 +74,15 @@ class Weigher(abc.ABC):
         self._first_time = Once()
         self._kept = _Multipliers(())
 
+    def by_kind(self, request: object) -> bool:
+        """Return whether raw weights and multipliers depend only on the kinds of the hosts.
+
+        Hosts of one kind differ at most in their name, their UUID and their servers. Schedulers
+        then ask about one host of each kind, and keep the weight for all requests with the same
+        flavor.
+        """
+        return False
+
     @abc.abstractmethod
     def _weigh_object(self, host: object, request: object) -> float:
         """Return the raw weight of the host; higher is better."""

@@ -19,6 +19,9 @@ class RAMWeigher(base.Weigher):
         super().__init__(conf)
         self._multiplier = options.Latest(options.register(conf), "ram_weight_multiplier")
 
+    def by_kind(self, request: object) -> bool:
+        return True
+
     def multiplier(self) -> float:
         return float(self._multiplier())
 

@@ -36,6 +36,9 @@ class _SoftWeigher(base.Weigher):
         self._multiplier = options.Latest(group, self.multiplier_key)
         self._levels = tuple(group.failure_domains)
 
+    def by_kind(self, request: object) -> bool:
+        return bool(read(read(request, "instance_group"), "policy") != self.policy)
+
     def multiplier(self) -> float:
         return float(self._multiplier())
 
