@@ -73,14 +73,15 @@ def requested(text: str) -> str:
         found = of_service(text, _SERVICE, number(LATEST)) or number(OLDEST)
     else:
         found = number(text)
+    version = ".".join(map(str, found))
     if not number(OLDEST) <= found <= number(LATEST):
         raise errors.UnsupportedMicroversion(
-            f"unsupported microversion {text!r}: expected {OLDEST!r} to {LATEST!r}, or 'latest'",
+            f"unsupported microversion {version!r:.100}: expected {OLDEST!r} to {LATEST!r}, or 'latest'",
             text,
             oldest=OLDEST,
             newest=LATEST,
         )
-    return ".".join(map(str, found))
+    return version
 
 
 def of_service(header: str, service: str, newest: tuple[int, int]) -> tuple[int, int] | None:
