@@ -38,6 +38,7 @@ __all__ = [
     "SteelyardError",
     "Unauthorized",
     "UnsupportedMicroversion",
+    "UpgradeNeeded",
     "WrongBackend",
 ]
 
@@ -241,6 +242,12 @@ class NoAccess(ServiceError):
 
 class Forbidden(NoAccess):
     """A request that a service does not permit to this caller."""
+
+
+class UpgradeNeeded(ServiceError):
+    """A database whose tables, or whose SQLite file, are missing or outdated."""
+
+    status = 503
 
 
 class BackendRefused(ServiceError):

@@ -6,7 +6,6 @@ from steelyard import conf as options
 from steelyard import consumers, extras
 from steelyard.cli.api_serving import ServingCommand
 from steelyard.cli.consumers import require_database
-from steelyard.cli.inputs.consumer_models import existing
 
 
 class ConsumerServe(ServingCommand):
@@ -35,9 +34,8 @@ class ConsumerServe(ServingCommand):
         group = options.register_consumers(conf)
         self.warn_of_unknown_options(conf)
         require_database(conf, self.group, "consumer", parsed_args.url)
-        url = None if parsed_args.url is None else existing(parsed_args.url)
         told = self.trust_this_machine(conf, parsed_args.host)
-        where = database_url(conf, self.group, url)
+        where = database_url(conf, self.group, parsed_args.url)
         store = self.opened.enter_context(consumers.ConsumerStore(where))
         store.require_tables()
         self.serve(parsed_args, make_application(store, conf), told, group.max_body)

@@ -8,7 +8,7 @@ from steelyard import conf as options
 from steelyard import consumers, errors, extras
 from steelyard.cli.commands import Command, Listed, Listing
 from steelyard.cli.consumers import require_tag_database
-from steelyard.cli.inputs.consumer_models import URL_EXAMPLES, existing
+from steelyard.cli.inputs.consumer_models import URL_EXAMPLES
 from steelyard.text.wording import counted
 
 if TYPE_CHECKING:
@@ -53,22 +53,16 @@ class _AtUrl(Command):
             return self.tag_store(parsed_args)
         if parsed_args.url is None:
             raise errors.BadRequest("missing --url: name the consumer database")
-        return self.opened.enter_context(consumers.ConsumerStore(self.url(parsed_args)))
+        return self.opened.enter_context(consumers.ConsumerStore(parsed_args.url))
 
     def tag_store(self, parsed_args: argparse.Namespace) -> "TagStore":
         with extras.required("sql", "the tag store"):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
-        conf, url = self.configuration(), self.named_url(parsed_args)
+        conf, url = self.configuration(), parsed_args.url
         options.register_tags(conf)
         self.warn_of_unknown_options(conf)
         require_tag_database(conf, url)
         return self.opened.enter_context(configured.store(conf, url))
-
-    def named_url(self, parsed_args: argparse.Namespace) -> str | None:
-        return None if parsed_args.url is None else self.url(parsed_args)
-
-    def url(self, parsed_args: argparse.Namespace) -> str:
-        return existing(parsed_args.url)
 
 
 class DbUpgrade(_AtUrl, Command):
@@ -91,6 +85,7 @@ class DbUpgrade(_AtUrl, Command):
             self._upgrade_tags(parsed_args)
         else:
             store = self.store(parsed_args)
+            store.create_file()
             before = store.current()
             store.upgrade()
             self._report(before, store)
@@ -99,13 +94,14 @@ class DbUpgrade(_AtUrl, Command):
         with extras.required("sql", "the tag store"):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
         conf, store = self.configuration(), self.tag_store(parsed_args)
+        store.create_file()
         before, owner = store.current(), store.backend()
         driver = options.register_tags(conf).backend
         # A recorded backend needs no check here: its name is checked before each change of tags.
         if not configured.names_backend(conf) or (owner is not None and owner.driver == driver):
             store.upgrade()
         else:
-            service = configured.service(conf, self.named_url(parsed_args))
+            service = configured.service(conf, parsed_args.url)
             self.opened.enter_context(service.store)
             service.administration.upgrade()
         self._report(before, store)
@@ -126,10 +122,6 @@ class DbUpgrade(_AtUrl, Command):
             self.confirm(f"the tables are up to date, at revision {current}")
         else:
             self.confirm(f"upgraded the tables from revision {before} to {current}")
-
-    def url(self, parsed_args: argparse.Namespace) -> str:
-        """Return the URL without a check: this command may create the file."""
-        return str(parsed_args.url)
 
 
 class DbDowngrade(_AtUrl, Command):

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.mock import MockConnection
 
 from steelyard import errors, extras
+from steelyard.sql import sqlite_files
 from steelyard.sql.database_errors import cannot_connect
 
 PATIENCE = 10
@@ -129,9 +130,10 @@ def _at(url: str | sa.URL) -> sa.Engine:
         raise _without_driver(parsed, error) from error
     except (TypeError, ValueError, sa.exc.ArgumentError) as error:
         raise _rejected_by_driver(error) from error
-    sa.event.listen(engine, "do_connect", _connect)
     if embedded:
+        sa.event.listen(engine, "do_connect", sqlite_files.require)
         sa.event.listen(engine, "connect", _prepare_sqlite)
+    sa.event.listen(engine, "do_connect", _connect)
     return engine
 
 

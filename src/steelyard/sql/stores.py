@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from steelyard import errors
-from steelyard.sql import engines, schema_changes
+from steelyard.sql import engines, schema_changes, sqlite_files
 from steelyard.sql.database_errors import driver_message, is_transient, translated
 from steelyard.sql.engines import READING, WRITING, Purpose
 
@@ -112,7 +112,7 @@ class Store:
         return isinstance(self._database, sa.Connection)
 
     def upgrade(self, revision: str = "head") -> None:
-        """Upgrade the tables to the revision.
+        """Upgrade the tables to the revision, and create the file of an SQLite database.
 
         Concurrent upgrades wait for each other, and an interrupted upgrade can be repeated. Raises
         Conflict if the database has tables of another program, has lost some of the store's tables,
@@ -122,6 +122,7 @@ class Store:
         def steps(scripts: Any, current: object) -> Any:
             return scripts._upgrade_revs(revision, current)
 
+        self.create_file()
         self._migrate(revision, steps, self._refuse_foreign_tables)
 
     def downgrade(self, revision: str) -> None:
@@ -134,6 +135,15 @@ class Store:
             return scripts._downgrade_revs(revision, current)
 
         self._migrate(revision, steps)
+
+    def create_file(self) -> None:
+        """Create the file of an SQLite database unless it exists, as ``upgrade`` does.
+
+        All other methods raise UpgradeNeeded if the file is missing. An engine or a connection of
+        the caller creates the file itself.
+        """
+        if self._owns_engine:
+            sqlite_files.create(self._database.engine)
 
     def current(self) -> str | None:
         """Return the revision of the tables, or None if there are none."""

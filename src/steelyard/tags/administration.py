@@ -33,7 +33,9 @@ class Administration:
 
         Changes nothing if another backend is recorded.
         """
-        check_free_for(self._store.backend(), self.identity())
+        identity = self.identity()
+        self._store.create_file()
+        check_free_for(self._store.backend(), identity)
         self._store.upgrade()
         self.record_backend()
 

@@ -64,7 +64,7 @@ def test_serve_without_a_loopback_address_trusts_nobody(url: str) -> None:
     ("argv", "message"),
     [
         ((), "missing --url: name the consumer database, or set connection in"),
-        (("--url", "sqlite:///missing.db"), "no file 'missing.db': correct --url"),
+        (("--url", "sqlite:///missing.db"), "no file '{here}/missing.db': correct the path"),
         (("--url", "postgresql://u:secret@h/d"), "cannot use a password on the command line"),
         (("--url", "sqlite://"), "the tables of consumers are missing, and revision 00"),
         (("--port", "70000"), "invalid --port 70000"),
@@ -81,7 +81,8 @@ def test_serve_reports_why_it_cannot_start(
     monkeypatch.chdir(tmp_path)
     database = ("--url", url) if "--port" in argv else ()
     assert cli.main([*SERVE, *database, *argv]) == 2
-    assert f"steelyard: {message}" in capsys.readouterr().err
+    expected = message.format(here=tmp_path)
+    assert f"steelyard: {expected}" in capsys.readouterr().err
 
 
 def test_occupied_port_is_reported(url: str, capsys: Any) -> None:

@@ -79,8 +79,10 @@ def test_upgrade_memory_does_not_grow_with_consumers(url: str, store: ConsumerSt
 
 
 def test_store_without_tables_raises_service_error(url: str) -> None:
+    store = ConsumerStore(url)
+    store.create_file()
     with pytest.raises(ServiceError, match="database error: no such table"):
-        ConsumerStore(url).usages("p")
+        store.usages("p")
 
 
 def test_concurrent_creations_of_a_consumer_succeed_once(store: ConsumerStore) -> None:

@@ -431,7 +431,7 @@ def test_provider_uuid_is_derived_from_host_name(store: ConsumerStore) -> None:
         (["--commit"], "no file to change: name one with --cloud"),
         (["--project", "shop"], "the owner of recorded allocations: add --url or --os-cloud"),
         (["--commit", "--user", "ada"], "the owner of recorded allocations: add --url or"),
-        (["--commit", "--url", "sqlite:///no/such.db"], "no file 'no/such.db'"),
+        (["--commit", "--url", "sqlite:////no/such.db"], "no file '/no/such.db'"),
     ],
 )
 def test_schedule_rejects_contradictory_options(argv: list[str], said: str, capsys: Any) -> None:

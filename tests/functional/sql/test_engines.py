@@ -164,7 +164,9 @@ def test_threads_share_an_in_memory_database() -> None:
 @pytest.mark.parametrize(("query", "milliseconds"), [("", 10_000), ("?timeout=3", 3000)])
 def test_store_sets_the_lock_timeout_of_sqlite(url: str, query: str, milliseconds: int) -> None:
     timeout = sa.text("PRAGMA busy_timeout")
-    found = ConsumerStore(url + query).reading(lambda one: one.execute(timeout).scalar())
+    store = ConsumerStore(url + query)
+    store.upgrade()
+    found = store.reading(lambda one: one.execute(timeout).scalar())
     assert found == milliseconds
 
 

@@ -221,6 +221,7 @@ def test_deadlocked_transaction_is_retried(monkeypatch: Any, url: str) -> None:
     monkeypatch.setattr("time.sleep", pauses.append)
     monkeypatch.setattr("random.uniform", random.Random(1).uniform)
     store = ConsumerStore(url)
+    store.upgrade()
     for run in (store.in_a_transaction, store.reading):
         pauses.clear()
         with pytest.raises(ServiceError, match="aborted the transaction 5 times: deadlock") as e:
@@ -265,5 +266,7 @@ def test_text_outside_the_character_set_raises_service_error(url: str) -> None:
     def work(_connection: sa.Connection) -> None:
         "a日本".encode("latin-1")
 
+    store = ConsumerStore(url)
+    store.upgrade()
     with pytest.raises(ServiceError, match="cannot store '日本': its character set is lat"):
-        ConsumerStore(url).in_a_transaction(work)
+        store.in_a_transaction(work)

@@ -69,6 +69,7 @@ def test_store_of_a_url_closes_its_connections(
 def test_store_of_a_url_closes_its_connections_after_an_error(
     tmp_path: pathlib.Path, connections: Connections
 ) -> None:
+    (tmp_path / "empty.db").touch()
     with (
         pytest.raises(ServiceError, match="no such table"),
         ConsumerStore(f"sqlite:///{tmp_path}/empty.db") as store,

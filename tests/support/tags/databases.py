@@ -56,6 +56,7 @@ def upgrade(store: TagStore, owner: BackendIdentity | None = None) -> None:
     An empty database of SQLite gets a copy of one that was upgraded before, which is much faster.
     """
     identity = MemoryBackend().identity() if owner is None else owner
+    store.create_file()
     where = store._database
     if isinstance(where, sa.Engine) and where.dialect.name == "sqlite":
         with where.connect() as connection:

@@ -29,7 +29,7 @@ PUBLIC = {
     "InvalidExpression InvalidMessage InvalidProvider InvalidQuery InvalidServerGroup InvalidTag "
     "InvalidTrait MicroversionTooLow MissingExtra NoAccess NotFound OutcomeUnknown OverCapacity PluginError "
     "PolicyNotSupported ServiceError SteelyardError Unauthorized UnsupportedMicroversion "
-    "WrongBackend",
+    "UpgradeNeeded WrongBackend",
     "steelyard.expressions": "Expression",
     "steelyard.filters.aggregate_instance_type": "AggregateInstanceTypeFilter",
     "steelyard.filters.base": "Filter",

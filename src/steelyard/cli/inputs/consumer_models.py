@@ -1,8 +1,6 @@
 """The options of commands on consumers: a consumer model at a URL, or the Placement of a cloud."""
 
 import argparse
-import os
-import urllib.parse
 from typing import Any
 
 from steelyard import conf as options
@@ -12,23 +10,6 @@ from steelyard.cli.inputs import os_clouds
 from steelyard.consumers import base
 
 URL_EXAMPLES = "such as sqlite:////var/lib/consumers.db or postgresql+psycopg://host/db"
-
-
-def existing(url: str) -> str:
-    """Return the URL, unless it names a missing SQLite file, which SQLite would create.
-
-    Raises NotFound for a missing file.
-    """
-    backend, _, path = url.partition("?")[0].partition(":///")
-    if backend.partition("+")[0] != "sqlite" or not path or path.startswith((":memory:", "file:")):
-        return url
-    # Some versions of SQLAlchemy unquote the path, others do not.
-    if not any(map(os.path.exists, (path, urllib.parse.unquote(path)))):
-        raise errors.NotFound(
-            f"no file {path!r}: correct --url, or create the file with 'steelyard db upgrade' "
-            f"(--schema tags for tags)"
-        )
-    return url
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -80,4 +61,4 @@ class OnConsumers(Command):
                 f"--url and the option consumer_model = {os_clouds.MODEL} contradict each other: "
                 f"name a cloud with --os-cloud instead, or set the option to sql"
             )
-        return existing(parsed_args.url)
+        return parsed_args.url

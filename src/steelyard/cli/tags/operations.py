@@ -21,7 +21,6 @@ from steelyard.cli.commands import (
 )
 from steelyard.cli.consumers import require_tag_database
 from steelyard.cli.inputs import os_clouds
-from steelyard.cli.inputs.consumer_models import existing
 from steelyard.cli.outputs import columns
 from steelyard.tags.names import Owner, check_name
 from steelyard.tags.selftest import PREFIX, AttemptResult, SelfTest, Tags
@@ -115,7 +114,7 @@ class _UsingDatabase(Command):
     ) -> "tuple[cfg.ConfigOpts, str | None]":
         conf, url = conf or self.configuration(), parsed_args.url
         require_tag_database(conf, url, self.otherwise)
-        return conf, None if url is None else existing(url)
+        return conf, url
 
     otherwise = ""
     """The end of the error about a missing database: the alternatives."""

@@ -10,7 +10,6 @@ from steelyard import extras
 from steelyard.cli.api_serving import ServingCommand
 from steelyard.cli.commands import Command
 from steelyard.cli.consumers import require_tag_database
-from steelyard.cli.inputs.consumer_models import existing
 
 if TYPE_CHECKING:
     from steelyard.tags import TagService
@@ -42,9 +41,8 @@ class TagsServe(ServingCommand):
         conf = self.configuration()
         group = options.register_tags(conf)
         require_tag_database(conf, parsed_args.url)
-        url = None if parsed_args.url is None else existing(parsed_args.url)
         told = self.trust_this_machine(conf, parsed_args.host)
-        service = ready_service(self, conf, url)
+        service = ready_service(self, conf, parsed_args.url)
         application = make_application(service, conf)
         watch = Watch(service.jobs, group.marks_kept, reconcile_every=group.reconcile_every)
         with watch.every(group.poll_interval).in_background():

@@ -109,6 +109,7 @@ def test_readable_file_with_credentials_is_rejected(
 
 @pytest.mark.parametrize("name", ["dispatch", "watch"])
 def test_missing_tables_are_reported(refused: Any, tmp_path: Any, name: str) -> None:
+    (tmp_path / "none.db").touch()
     said = refused(name, connection=f"sqlite:///{tmp_path}/none.db", transport_url=BROKER)
     assert "the tables of tags are missing" in said
 

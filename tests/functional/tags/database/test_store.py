@@ -50,8 +50,10 @@ def test_schema_coexists_with_a_host_service(engine: sa.Engine, tmp_path: Any) -
 
 
 def test_missing_tables_are_reported_with_the_upgrade_command(url: str) -> None:
+    store = TagStore(url)
+    store.create_file()
     with pytest.raises(ServiceError, match=r"no such table.*steelyard db upgrade"):
-        TagStore(url).instance("s1")
+        store.instance("s1")
 
 
 def test_concurrent_additions_stop_at_the_limit(url: str) -> None:
