@@ -7,7 +7,7 @@ can be explained later.
 import collections
 import dataclasses
 import operator
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from steelyard.cloud.model import Cloud
@@ -66,11 +66,9 @@ class HostState:
 
     def with_servers(self, *servers: Server) -> "HostState":
         """Return this state with more servers on the host."""
-        used = collections.Counter(self.resources_used)
-        flavors = {id(server.flavor): server.flavor for server in servers}
-        for each, count in collections.Counter(id(server.flavor) for server in servers).items():
-            wanted = on_host(flavor_amounts(flavors[each]), self.resources)
-            used.update({name: amount * count for name, amount in wanted.items()})
+        used = {**self.resources_used}
+        for name, amount in _wanted(servers, self.resources, _AmountsOfFlavors()).items():
+            used[name] = used.get(name, 0) + amount
         amounts: dict[str, Any] = {
             f"{field}_used": getattr(self, f"{field}_used") + used.pop(name, 0)
             for name, field in FIELDS.items()
@@ -113,12 +111,11 @@ def host_states(cloud: Cloud) -> list[HostState]:
     servers: dict[str, list[Server]] = {}
     for server in cloud.servers.values():
         servers.setdefault(server.host, []).append(server)
-    states = []
-    for host in cloud.hosts.values():
-        state = _without_servers(host, aggregates[host.name])
-        placed = servers.get(host.name)
-        states.append(state.with_servers(*placed) if placed else state)
-    return states
+    amounts = _AmountsOfFlavors()
+    return [
+        _state(host, aggregates[name], servers.get(name, ()), amounts)
+        for name, host in cloud.hosts.items()
+    ]
 
 
 def by_kind(states: Iterable[HostState]) -> list[list[HostState]]:
@@ -129,21 +126,50 @@ def by_kind(states: Iterable[HostState]) -> list[list[HostState]]:
     return list(found.values())
 
 
-def _without_servers(host: Host, aggregates: list[Aggregate]) -> HostState:
-    amounts: dict[str, Any] = {}
-    for field, _, ratio in HOST_CLASSES.values():
-        amounts[f"{field}_total"] = getattr(host, field)
-        amounts[f"{field}_used"] = host.used.get(field, 0)
-        amounts[f"{field}_reserved"] = host.reserved.get(field, 0)
-        amounts[ratio] = host.allocation_ratios.get(field)
+class _AmountsOfFlavors(dict[int, Mapping[str, int]]):
+    """The amounts that a server of each flavor uses, by the ``id`` of the flavor."""
+
+    def of(self, flavor: Flavor) -> Mapping[str, int]:
+        """Return the amounts; they are computed once for each flavor."""
+        if id(flavor) not in self:
+            self[id(flavor)] = flavor_amounts(flavor)
+        return self[id(flavor)]
+
+
+def _wanted(
+    servers: Sequence[Server], resources: Container[str], amounts: _AmountsOfFlavors
+) -> dict[str, int]:
+    """Return the amounts that the servers use on a host with these other resources."""
+    counts = collections.Counter(id(server.flavor) for server in servers)
+    flavors = {id(server.flavor): server.flavor for server in servers}
+    wanted: dict[str, int] = {}
+    for identity, count in counts.items():
+        for name, amount in on_host(amounts.of(flavors[identity]), resources).items():
+            wanted[name] = wanted.get(name, 0) + amount * count
+    return wanted
+
+
+def _state(
+    host: Host, aggregates: list[Aggregate], servers: Sequence[Server], amounts: _AmountsOfFlavors
+) -> HostState:
+    used = {name: host.used.get(name, 0) for name in host.resources}
+    wanted = _wanted(servers, host.resources, amounts)
+    fields: dict[str, Any] = {}
+    for name, (field, _, ratio) in HOST_CLASSES.items():
+        fields[f"{field}_total"] = getattr(host, field)
+        fields[f"{field}_used"] = host.used.get(field, 0) + wanted.pop(name, 0)
+        fields[f"{field}_reserved"] = host.reserved.get(field, 0)
+        fields[ratio] = host.allocation_ratios.get(field)
+    for name, amount in wanted.items():
+        used[name] = used.get(name, 0) + amount
     return HostState(
         host.name,
         aggregates,
-        {},
+        {server.uuid: server for server in servers},
         host.traits,
         out_of_service=host.out_of_service,
         resources=host.resources,
-        resources_used={name: host.used.get(name, 0) for name in host.resources},
+        resources_used=used,
         uuid=host.uuid,
-        **amounts,
+        **fields,
     )

@@ -1,12 +1,13 @@
 """The states of hosts, and their kinds."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import pytest
 
-from steelyard.cloud import Aggregate, Flavor, Server
-from steelyard.cloud.host_state import by_kind
+from steelyard.cloud import Aggregate, Cloud, Flavor, Host, Server
+from steelyard.cloud.host_state import HostState, by_kind, host_states
 from support.scheduler.host_states import state
 
 RACK = Aggregate("rack", {}, ("h",))
@@ -45,3 +46,30 @@ def test_kind_changes_when_a_server_is_placed() -> None:
 def test_by_kind_keeps_the_order_of_hosts() -> None:
     hosts = [state(host="a"), state(host="b", vcpus_total=8), state(host="c")]
     assert by_kind(hosts) == [[hosts[0], hosts[2]], [hosts[1]]]
+
+
+def test_host_states_count_servers_as_placing_them_one_by_one_does() -> None:
+    hosts = {
+        "plain": Host("plain", 8, 8192, 80, used={"vcpus": 1}),
+        "pinned": Host("pinned", 8, 8192, 80, resources={"PCPU": 4, "VGPU": 2}, used={"VGPU": 1}),
+        "empty": Host("empty", 8, 8192, 80),
+    }
+    flavors = {
+        "small": Flavor("small", 1, 1024, 10),
+        "pinned": Flavor("pinned", 2, 512, 0, {"hw:cpu_policy": "dedicated"}),
+        "gpu": Flavor("gpu", 1, 1024, 5, {"resources:VGPU": "1"}),
+    }
+    placed = [
+        Server(f"{host}-{flavor}-{number}", "s", flavors[flavor], host)
+        for host in ("plain", "pinned")
+        for flavor in flavors
+        for number in range(2)
+    ]
+    for counted, empty in zip(
+        host_states(Cloud(hosts, {}, flavors).with_servers(placed)),
+        host_states(Cloud(hosts, {}, flavors)),
+        strict=True,
+    ):
+        here = [server for server in placed if server.host == empty.host]
+        expected = functools.reduce(HostState.with_servers, here, empty)
+        assert dataclasses.asdict(counted) == dataclasses.asdict(expected)
