@@ -73,11 +73,16 @@ def text(value: Any, path: Path) -> str:
 def texts(value: Any, path: Path) -> list[str]:
     if not isinstance(value, list):
         raise Mistake(f"expected a list, got {shown(value)}", path, text=value)
+    if set(map(type, value)) <= {str}:
+        return value
     return [text(item, (*path, str(index))) for index, item in enumerate(value)]
 
 
 def text_mapping(value: Any, path: Path) -> dict[str, str]:
-    return {key: text(item, (*path, key)) for key, item in mapping(value, path).items()}
+    found = mapping(value, path)
+    if set(map(type, found.values())) <= {str}:
+        return found
+    return {key: text(item, (*path, key)) for key, item in found.items()}
 
 
 def shown(value: Any) -> str:

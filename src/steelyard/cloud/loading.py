@@ -1,14 +1,16 @@
 """Reading of cloud files; an error names the place of the mistake."""
 
 import contextlib
+import functools
 import os
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple, TypeVar
 
 from steelyard import errors
 from steelyard.aggregates import flag
-from steelyard.cloud import entries, syntax
+from steelyard.cloud import entries, records, syntax
+from steelyard.cloud.records import Field, RecordFields
 from steelyard.cloud.syntax import Mistake, Path
 from steelyard.cloud.values import Aggregate, Flavor, Host, Server
 from steelyard.groups import Policy, ServerGroup, parse_rules
@@ -18,16 +20,6 @@ from steelyard.resources import FIELDS, check_class
 _NAMESPACE = uuid.UUID("5d9e5d2f-93b5-4c1b-9c4f-0b8a7c3c1a51")
 
 _RESOURCES = tuple(FIELDS.values())
-
-_OF_HOSTS = (
-    "traits",
-    "uuid",
-    "reserved",
-    "used",
-    "allocation_ratios",
-    "resources",
-    "out_of_service",
-)
 
 ValueT = TypeVar("ValueT")
 
@@ -82,55 +74,49 @@ def described(data: Any) -> Described:
         required=("hosts",),
         optional=("aggregates", "flavors", "server_groups", "servers"),
     )
-    hosts = {
-        name: _host(name, value, ("hosts", name))
-        for name, value in _section(sections, "hosts").items()
-    }
+    try:
+        return _described(sections, records.read)
+    except (Mistake, RecursionError):
+        return _described(sections, records.read_each)
+
+
+def _described(sections: Mapping[str, Any], read: records.Reader) -> Described:
+    """Return the cloud in these sections, whose records the function reads."""
+
+    def columns(section: str, fields: RecordFields) -> records.Columns:
+        """Return the names of the section's records and a column for each field."""
+        found = _section(sections, section)
+        return [list(found), *read(section, found, fields)]
+
+    hosts = {host.name: host for host in map(Host, *columns("hosts", _HOST))}
+    host_names = {name: name for name in hosts}
     aggregates = {
-        name: _aggregate(name, value, ("aggregates", name), hosts)
-        for name, value in _section(sections, "aggregates").items()
+        name: Aggregate(name, metadata, members)
+        for name, members, metadata in zip(
+            *columns("aggregates", _aggregate_fields(host_names)), strict=True
+        )
     }
-    flavors = {
-        name: _flavor(name, value, ("flavors", name))
-        for name, value in _section(sections, "flavors").items()
-    }
+    flavors = {flavor.name: flavor for flavor in map(Flavor, *columns("flavors", _FLAVOR))}
     groups = {
-        name: _server_group(name, value, ("server_groups", name))
-        for name, value in _section(sections, "server_groups").items()
+        name: ServerGroup(name, policy, rules, uuid=uuid_of(name) if uuid is None else uuid)
+        for name, policy, rules, uuid in zip(*columns("server_groups", _GROUP), strict=True)
     }
-    found = Described(hosts, aggregates, flavors, groups, [])
-    uuids = set()
-    for name, value in _section(sections, "servers").items():
-        server = _server(name, value, ("servers", name), found)
-        if server.uuid in uuids:
-            raise Mistake(
-                f"duplicate UUID {server.uuid!r}: another server has it too",
-                ("servers", name, "uuid"),
-                text=server.uuid,
-            )
-        uuids.add(server.uuid)
-        found.servers.append(server)
-    return found
+    fields = _server_fields(host_names, flavors, {name: name for name in groups})
+    names, given, *rest = columns("servers", fields)
+    uuids = [uuid_of(n) if uuid is None else uuid for n, uuid in zip(names, given, strict=True)]
+    if len(set(uuids)) < len(uuids):
+        raise _duplicate(names, uuids)
+    return Described(hosts, aggregates, flavors, groups, list(map(Server, uuids, names, *rest)))
 
 
-def _resources(fields: Mapping[str, Any], path: Path) -> tuple[int, int, int]:
-    vcpus, ram_mb, disk_gb = (entries.number(fields[key], (*path, key)) for key in _RESOURCES)
-    return vcpus, ram_mb, disk_gb
-
-
-def _host(name: str, value: Any, path: Path) -> Host:
-    fields = entries.fields(value, path, required=_RESOURCES, optional=_OF_HOSTS)
-    resources = _classes(fields.get("resources", {}), (*path, "resources"))
-    return Host(
-        name,
-        *_resources(fields, path),
-        traits=frozenset(entries.texts(fields.get("traits", []), (*path, "traits"))),
-        uuid=entries.text(fields.get("uuid", ""), (*path, "uuid")),
-        reserved=_by_resource(fields, path, "reserved", entries.number),
-        used=_by_resource(fields, path, "used", entries.number, (*_RESOURCES, *resources)),
-        allocation_ratios=_by_resource(fields, path, "allocation_ratios", entries.ratio),
-        resources=resources,
-        out_of_service=_reason(fields.get("out_of_service", ""), (*path, "out_of_service")),
+def _duplicate(names: Sequence[str], uuids: Sequence[str]) -> Mistake:
+    """Return the mistake of the first server whose UUID an earlier server has."""
+    first: dict[str, int] = {}
+    index = next(i for i, uuid in enumerate(uuids) if first.setdefault(uuid, i) < i)
+    return Mistake(
+        f"duplicate UUID {uuids[index]!r}: another server has it too",
+        ("servers", names[index], "uuid"),
+        text=uuids[index],
     )
 
 
@@ -167,43 +153,47 @@ def _reason(value: Any, path: Path) -> str:
 
 
 def _by_resource(
-    fields: Mapping[str, Any],
-    path: Path,
-    field: str,
-    parse: Callable[[Any, Path], ValueT],
-    names: Collection[str] = _RESOURCES,
+    parse: Callable[[Any, Path], ValueT], value: Any, path: Path, others: Any = None
 ) -> dict[str, ValueT]:
-    """Return the field's values by resource; the file may leave out any of them."""
-    values = entries.fields(fields.get(field, {}), (*path, field), optional=names)
-    return {name: parse(value, (*path, field, name)) for name, value in values.items()}
+    """Return values by resource; the file may leave out any of them.
+
+    ``others`` is the content of ``resources`` if the values may be of these resource classes too.
+    """
+    names = (*_RESOURCES, *(others if isinstance(others, dict) else ()))
+    values = entries.fields(value, path, optional=names)
+    return {name: parse(each, (*path, name)) for name, each in values.items()}
 
 
-def _aggregate(name: str, value: Any, path: Path, hosts: Mapping[str, Host]) -> Aggregate:
-    fields = entries.fields(value, path, required=("hosts",), optional=("metadata",))
-    members = entries.texts(fields["hosts"], (*path, "hosts"))
-    for index, member in enumerate(members):
-        entries.known("host", member, hosts, (*path, "hosts", str(index)))
-    return Aggregate(
-        name, entries.text_mapping(fields.get("metadata", {}), (*path, "metadata")), tuple(members)
-    )
+def _traits(value: Any, path: Path) -> frozenset[str]:
+    return frozenset(entries.texts(value, path))
 
 
-def _flavor(name: str, value: Any, path: Path) -> Flavor:
-    fields = entries.fields(value, path, required=_RESOURCES, optional=("extra_specs",))
-    return Flavor(
-        name,
-        *_resources(fields, path),
-        entries.text_mapping(fields.get("extra_specs", {}), (*path, "extra_specs")),
-    )
+def _members(hosts: Mapping[str, str], value: Any, path: Path) -> tuple[str, ...]:
+    """Return the hosts of an aggregate, which must be among these."""
+    members = entries.texts(value, path)
+    if not hosts.keys() >= set(members):
+        for index, member in enumerate(members):
+            entries.known("host", member, hosts, (*path, str(index)))
+    return tuple(map(hosts.__getitem__, members))
 
 
-def _server_group(name: str, value: Any, path: Path) -> ServerGroup:
-    fields = entries.fields(value, path, required=("policy",), optional=("rules", "uuid"))
-    with _at((*path, "policy")):
-        policy = Policy.parse(entries.text(fields["policy"], (*path, "policy")))
-    with _at((*path, "rules")):
-        rules = parse_rules(policy, fields.get("rules", {}))
-    return ServerGroup(name, policy, rules, uuid=_uuid(name, fields, path))
+def _policy(value: Any, path: Path) -> Policy:
+    with _at(path):
+        return Policy.parse(entries.text(value, path))
+
+
+def _rules(value: Any, path: Path, policy: Any) -> dict[str, int]:
+    with _at(path):
+        return parse_rules(Policy.parse(policy), value)
+
+
+def _known(kind: str, there: Mapping[str, ValueT], value: Any, path: Path) -> ValueT:
+    """Return the value of this name."""
+    return there[entries.known(kind, value, there, path)]
+
+
+def _group_of(groups: Mapping[str, str], value: Any, path: Path) -> str | None:
+    return None if value is None else _known("server group", groups, value, path)
 
 
 @contextlib.contextmanager
@@ -215,13 +205,6 @@ def _at(path: Path) -> Iterator[None]:
         raise Mistake(error.message, path, text=error.text) from error
 
 
-def _uuid(name: str, fields: Mapping[str, Any], path: Path) -> str:
-    """Return the UUID in the file, or one derived from the name."""
-    if "uuid" in fields:
-        return entries.text(fields["uuid"], (*path, "uuid"))
-    return uuid_of(name)
-
-
 def uuid_of(name: str) -> str:
     """Return the UUID of a host, group or server that has none in the file.
 
@@ -230,26 +213,10 @@ def uuid_of(name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, name))
 
 
-def _server(name: str, value: Any, path: Path, described: Described) -> Server:
-    fields = entries.fields(value, path, required=("host", "flavor"), optional=("group", "uuid"))
-    group = fields.get("group")
-    return Server(
-        _uuid(name, fields, path),
-        name,
-        described.flavors[
-            entries.known("flavor", fields["flavor"], described.flavors, (*path, "flavor"))
-        ],
-        entries.known("host", fields["host"], described.hosts, (*path, "host")),
-        None
-        if group is None
-        else entries.known("server group", group, described.server_groups, (*path, "group")),
-    )
-
-
 def _section(sections: Mapping[str, Any], section: str) -> dict[str, Any]:
     """Return the content of the section by name; an absent section is empty."""
     described = entries.mapping(sections.get(section, {}), (section,))
-    for name in described:
+    for name in described if "" in described or not all(map(str.isprintable, described)) else ():
         if not name or not name.isprintable():
             raise Mistake(
                 f"invalid name {name!r}: expected at least one character, all printable",
@@ -257,3 +224,41 @@ def _section(sections: Mapping[str, Any], section: str) -> dict[str, Any]:
                 text=name,
             )
     return described
+
+
+_AMOUNTS = {name: Field(entries.number) for name in _RESOURCES}
+# Each in the order of the attributes after the name.
+_HOST: RecordFields = {
+    **_AMOUNTS,
+    "traits": Field(_traits, frozenset()),
+    "uuid": Field(entries.text, ""),
+    "reserved": Field(functools.partial(_by_resource, entries.number), {}),
+    "used": Field(functools.partial(_by_resource, entries.number), {}, beside="resources"),
+    "allocation_ratios": Field(functools.partial(_by_resource, entries.ratio), {}),
+    "resources": Field(_classes, {}),
+    "out_of_service": Field(_reason, ""),
+}
+_FLAVOR: RecordFields = {**_AMOUNTS, "extra_specs": Field(entries.text_mapping, {})}
+_GROUP: RecordFields = {
+    "policy": Field(_policy),
+    "rules": Field(_rules, {}, beside="policy"),
+    "uuid": Field(entries.text, None),
+}
+
+
+def _aggregate_fields(hosts: Mapping[str, str]) -> RecordFields:
+    return {
+        "hosts": Field(functools.partial(_members, hosts)),
+        "metadata": Field(entries.text_mapping, {}),
+    }
+
+
+def _server_fields(
+    hosts: Mapping[str, str], flavors: Mapping[str, Flavor], groups: Mapping[str, str]
+) -> RecordFields:
+    return {
+        "uuid": Field(entries.text, None),
+        "flavor": Field(functools.partial(_known, "flavor", flavors)),
+        "host": Field(functools.partial(_known, "host", hosts)),
+        "group": Field(functools.partial(_group_of, groups), None),
+    }

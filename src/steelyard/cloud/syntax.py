@@ -6,11 +6,11 @@ API.
 
 import contextlib
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from steelyard import errors, extras
+from steelyard.cloud import plain_yaml
 from steelyard.text import strict_json
 
 Path = tuple[str, ...]
@@ -20,10 +20,6 @@ _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str")}
 
 # The first characters of aliases, anchors, tags and block scalars.
 _INDICATORS = ("*", "&", "!", ">", "|")
-
-_TEXT = "tag:yaml.org,2002:str"
-# Text that PyYAML reads as text, but YAML 1.2 as a number or YAML 1.1 as a boolean.
-_AMBIGUOUS = re.compile(r"[yYnN]|0o[0-7]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 
 class Mistake(Exception):
@@ -76,31 +72,8 @@ def placing_mistakes(file: IO[str], name: str) -> Iterator[None]:
 def as_yaml(description: Mapping[str, Any]) -> str:
     """Return the description as YAML that ``parsed`` reads."""
     yaml = _yaml()
-    # A dumper that writes plain scalars as text, as the loader reads them; in C if available.
-    dumper = getattr(yaml, "CBaseDumper", yaml.BaseDumper)
-    node = _node(yaml, description, yaml.resolver.Resolver().resolve)
-    return str(yaml.serialize(node, Dumper=dumper, width=100, allow_unicode=True))
-
-
-def _node(yaml: Any, value: Any, resolve: Callable[..., str]) -> Any:
-    if isinstance(value, Mapping):
-        pairs = [
-            (_node(yaml, key, resolve), _node(yaml, item, resolve)) for key, item in value.items()
-        ]
-        flat = all(isinstance(item, yaml.ScalarNode) for _, item in pairs)
-        return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=flat)
-    if isinstance(value, list):
-        items = [_node(yaml, item, resolve) for item in value]
-        return yaml.SequenceNode("tag:yaml.org,2002:seq", items, flow_style=True)
-    text, style = str(value), None
-    if not text.isprintable():
-        # Other styles turn line breaks, including those of Unicode, into spaces.
-        style = '"'
-    elif isinstance(value, str) and (
-        resolve(yaml.ScalarNode, text, (True, False)) != _TEXT or _AMBIGUOUS.fullmatch(text)
-    ):
-        style = "'"  # other readers of YAML would read it as another type
-    return yaml.ScalarNode(_TEXT, text, style=style)
+    dumper = getattr(yaml, "CBaseDumper", yaml.BaseDumper)  # in C if available
+    return plain_yaml.written(yaml, dumper, description)
 
 
 def unkept(text: str) -> list[str]:
@@ -135,6 +108,8 @@ def _parse_json(file: IO[str]) -> Any:
 def _parse_yaml(file: IO[str], null: str | None) -> Any:
     yaml = _yaml()
     text = file.read().removeprefix("\ufeff")  # a byte order mark would shift PyYAML's marks
+    with contextlib.suppress(plain_yaml.NotPlainError):
+        return plain_yaml.read(yaml, _base_loader(yaml), text, null)
     try:
         return yaml.load(text, Loader=_loader(yaml, null))
     except yaml.MarkedYAMLError as error:

@@ -1,0 +1,166 @@
+"""Plain YAML, the subset that cloud files need, read and written as events of PyYAML.
+
+PyYAML's own loader and dumper build a node for every value, which takes several times as long and
+as much memory.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+# No valid cloud file is nested as deeply. Python's limit is higher.
+_DEEPEST = 50
+
+_TEXT = "tag:yaml.org,2002:str"
+# Text that PyYAML reads as text, but YAML 1.2 as a number or YAML 1.1 as a boolean.
+_AMBIGUOUS = re.compile(r"[yYnN]|0o[0-7]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+
+
+class NotPlainError(Exception):
+    """Text that is not plain YAML: invalid, or with tags, anchors or duplicate keys."""
+
+
+def read(yaml: Any, loader: type[Any], text: str, null: str | None) -> Any:
+    """Return the mappings, lists and texts of the document; raise NotPlainError.
+
+    Every scalar is text, except that ``null`` is the value of a plain ``null``.
+    """
+    parser = loader(text)
+    try:
+        return _Builder(yaml, parser.get_event, null).document()
+    except yaml.YAMLError as error:
+        raise NotPlainError from error
+    finally:
+        parser.dispose()
+
+
+class _Builder:
+    """The conversion of the events of one document."""
+
+    def __init__(self, yaml: Any, get_event: Callable[[], Any], null: str | None) -> None:
+        self._yaml = yaml
+        self._scalar = yaml.ScalarEvent
+        self._next = get_event
+        self._null = null
+        self._keys: dict[str | None, str | None] = {}
+
+    def document(self) -> Any:
+        self._expect(self._yaml.StreamStartEvent)
+        self._expect(self._yaml.DocumentStartEvent)
+        value = self._value(self._next(), 0)
+        self._expect(self._yaml.DocumentEndEvent)
+        self._expect(self._yaml.StreamEndEvent)
+        return value
+
+    def _expect(self, kind: type[Any]) -> None:
+        if type(self._next()) is not kind:
+            raise NotPlainError
+
+    def _value(self, event: Any, depth: int) -> Any:
+        if type(event) is self._scalar:
+            return self._text(event)
+        if event.anchor is not None or event.tag is not None or depth > _DEEPEST:
+            raise NotPlainError  # an alias has an anchor, too
+        if type(event) is self._yaml.MappingStartEvent:
+            return self._mapping(depth + 1)
+        return self._sequence(depth + 1)
+
+    def _text(self, scalar: Any) -> str | None:
+        if scalar.tag is not None or scalar.anchor is not None:
+            raise NotPlainError
+        value: str = scalar.value
+        if not scalar.style:
+            if not value:
+                raise NotPlainError
+            if value == "null":
+                return self._null
+        return value
+
+    def _mapping(self, depth: int) -> dict[str | None, Any]:
+        found: dict[str | None, Any] = {}
+        following, scalar, text, keys = self._next, self._scalar, self._text, self._keys
+        while True:
+            event = following()
+            if type(event) is not scalar:
+                if type(event) is self._yaml.MappingEndEvent:
+                    return found
+                raise NotPlainError
+            key = text(event)
+            key = keys.setdefault(key, key)  # most keys are repeated
+            if key in found:
+                raise NotPlainError
+            event = following()
+            found[key] = text(event) if type(event) is scalar else self._value(event, depth)
+
+    def _sequence(self, depth: int) -> list[Any]:
+        found: list[Any] = []
+        while True:
+            event = self._next()
+            if type(event) is self._yaml.SequenceEndEvent:
+                return found
+            found.append(self._value(event, depth))
+
+
+def written(yaml: Any, dumper: type[Any], content: Mapping[str, Any]) -> str:
+    """Return the content as YAML in which plain scalars are text, as ``read`` reads them."""
+    return str(yaml.emit(_events(yaml, content), Dumper=dumper, width=100, allow_unicode=True))
+
+
+def _events(yaml: Any, content: Mapping[str, Any]) -> Iterator[Any]:
+    yield yaml.StreamStartEvent()
+    yield yaml.DocumentStartEvent(explicit=False)
+    yield from _Writer(yaml).value(content)
+    yield yaml.DocumentEndEvent(explicit=False)
+    yield yaml.StreamEndEvent()
+
+
+class _Writer:
+    """The conversion of values to events; the event of a text is made once."""
+
+    def __init__(self, yaml: Any) -> None:
+        self._yaml = yaml
+        self._resolve = yaml.resolver.Resolver().resolve
+        self._texts: dict[str, Any] = {}
+        self._ends = {dict: yaml.MappingEndEvent(), list: yaml.SequenceEndEvent()}
+        self._list = yaml.SequenceStartEvent(None, None, implicit=True, flow_style=True)
+        self._mappings = [
+            yaml.MappingStartEvent(None, None, implicit=True, flow_style=flow)
+            for flow in (False, True)
+        ]
+
+    def value(self, value: Any) -> Iterator[Any]:
+        if isinstance(value, Mapping):
+            flat = not any(isinstance(item, Mapping | list) for item in value.values())
+            yield self._mappings[flat]
+            for key, item in value.items():
+                yield self._scalar(key)
+                if isinstance(item, Mapping | list):
+                    yield from self.value(item)
+                else:
+                    yield self._scalar(item)
+            yield self._ends[dict]
+        elif isinstance(value, list):
+            yield self._list
+            for item in value:
+                yield from self.value(item)
+            yield self._ends[list]
+        else:
+            yield self._scalar(value)
+
+    def _scalar(self, value: Any) -> Any:
+        """Return the event of a text or number."""
+        found = self._texts.get(value) if type(value) is str else None
+        if found is None:
+            text = str(value)
+            style = self._style(text) if isinstance(value, str) else None
+            found = self._yaml.ScalarEvent(None, None, (True, True), text, style=style)
+            if type(value) is str:
+                self._texts[value] = found
+        return found
+
+    def _style(self, text: str) -> str | None:
+        if not text.isprintable():
+            return '"'  # other styles turn line breaks, including those of Unicode, into spaces
+        if self._resolve(self._yaml.ScalarNode, text, (True, False)) != _TEXT:
+            return "'"  # other readers of YAML would read it as another type
+        return "'" if _AMBIGUOUS.fullmatch(text) else None
