@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steelyard import errors
+from steelyard.web.error_answers import HttpFault, RefusedRequest
 
 PROJECT = "X-Project-Id"
 USER = "X-User-Id"
@@ -77,11 +78,16 @@ class Identity:
 def identity(environ: Mapping[str, Any], trust: Trust) -> Identity:
     """Return the identity of the caller.
 
-    Raises Unauthorized if neither keystonemiddleware nor a trusted proxy gives a valid one.
+    Raises Unauthorized if neither keystonemiddleware nor a trusted proxy gives a valid one, and
+    RefusedRequest with the status 403 for a valid token without a project.
     """
     if _TOKEN_AUTH in environ:
         if header(environ, _STATUS) != "Confirmed":
             raise errors.Unauthorized("the token is missing or invalid")
+        if not header(environ, PROJECT):
+            raise RefusedRequest(
+                HttpFault(403, "the token has no project: send a token with a project as its scope")
+            )
         # A caller with a token never acts as the system.
         may_be_system = False
     else:

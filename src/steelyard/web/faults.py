@@ -7,6 +7,7 @@ from typing import Any
 NAMES: Mapping[int, str] = {
     400: "badRequest",
     401: "unauthorized",
+    403: "forbidden",
     404: "itemNotFound",
     405: "badMethod",
     409: "conflictingRequest",

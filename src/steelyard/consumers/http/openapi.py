@@ -19,7 +19,7 @@ the usages of their project.
 _REASONS = {
     400: "The request is malformed. The detail begins with the path of the fault.",
     401: "No trusted source identifies the caller.",
-    403: "The roles of the caller do not suffice.",
+    403: "The token has no project, or the roles of the caller do not suffice.",
     404: "The consumer has no allocations.",
     406: "Another microversion is requested, or an answer in another format than JSON.",
     409: "The generation of a consumer is not the current one, or its type was removed meanwhile.",

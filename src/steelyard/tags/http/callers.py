@@ -12,7 +12,11 @@ OWNER = "X-Tag-Owner"
 
 
 def caller(environ: Mapping[str, Any], trust: Trust) -> Caller:
-    """Return the caller; raise Unauthorized if no trusted source names one."""
+    """Return the caller.
+
+    Raises Unauthorized if no trusted source names one, and RefusedRequest for a token without a
+    project.
+    """
     found = identity(environ, trust)
     return Caller(found.project, found.user, _owner(environ, may_be_system=found.may_be_system))
 

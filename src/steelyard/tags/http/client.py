@@ -32,6 +32,7 @@ _TIMEOUT = 110.0
 _ERRORS = {
     400: errors.BadRequest,
     401: errors.Unauthorized,
+    403: errors.Forbidden,
     404: errors.NotFound,
     409: errors.Conflict,
     413: errors.BadRequest,

@@ -19,6 +19,7 @@ a trusted proxy sets the headers.
 _REASONS = {
     400: "The request is malformed or inconsistent, or has too many tags.",
     401: "No trusted source identifies the caller.",
+    403: "The token has no project.",
     404: "The project has no such server, or the server has no such tag.",
     409: "The request conflicts with existing tags or a pending operation.",
     413: "The request is too large.",
@@ -31,7 +32,7 @@ _REASONS = {
     ),
 }
 _OPERATIONS = Operations(_REASONS, faults.NAMES)
-_ANY = (401, 413, 500, 503)
+_ANY = (401, 403, 413, 500, 503)
 _CHANGING = (*_ANY, 404, 502)
 
 _SERVER = "/servers/{server}/tags"

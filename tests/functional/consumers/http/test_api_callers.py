@@ -127,6 +127,19 @@ def test_request_without_identity_is_a_401(store: ConsumerStore, missing: int) -
         assert answer.headers["www-authenticate"] == 'Keystone realm="placement"'
 
 
+@pytest.mark.parametrize("project", [(), (("X-Project-Id", ""),)])
+def test_token_without_a_project_is_a_403(
+    store: ConsumerStore, project: tuple[tuple[str, str], ...]
+) -> None:
+    sent = [*headers()[1:], *project, ("X-Identity-Status", "Confirmed")]
+    client = WsgiClient(make_application(store, configuration()), sent, STRANGER)
+    passed: dict[str, Any] = {"keystone.token_auth": object()}
+    for method, target in [*ADMINISTRATION, ("GET", READING[0])]:
+        answer = client(method, target, **passed)
+        assert answer.status == 403
+        assert answer.error["detail"].startswith("the token has no project: ")
+
+
 def test_stranger_cannot_name_itself(store: ConsumerStore) -> None:
     assert Client(store, address=STRANGER)("GET", READING[0]).status == 401
 
