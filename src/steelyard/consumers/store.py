@@ -150,9 +150,10 @@ class ConsumerStore(Store, Consumers):
         in_order = sorted(requested, key=lambda write: write.consumer)
 
         def write_all(connection: sa.Connection) -> None:
-            types = type_rows.ids_of(connection, {write.type for write in requested})
+            used = {write.type for write in requested if write.resources}
+            types = type_rows.ids_of(connection, used)
             for write in in_order:
-                writes.replace(connection, write, types[write.type])
+                writes.replace(connection, write, types.get(write.type))
 
         self.in_a_transaction(write_all)
 

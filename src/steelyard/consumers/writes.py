@@ -9,10 +9,11 @@ from steelyard.consumers.model import KEY_OF_TYPES, allocations, consumers
 from steelyard.sql.database_errors import is_duplicate, violates
 
 
-def replace(connection: sa.Connection, write: Write, type_id: int) -> None:
+def replace(connection: sa.Connection, write: Write, type_id: int | None) -> None:
     """Replace the allocations of the consumer; without resources, delete it.
 
-    ``type_id`` is the id of its type. Raises ConcurrentUpdate if the generation is not current.
+    ``type_id`` is the id of its type, None if the consumer is deleted. Raises ConcurrentUpdate if
+    the generation is not current.
     """
     try:
         identity = _claimed(connection, write, type_id)
@@ -97,13 +98,15 @@ def _remove(connection: sa.Connection, identity: int) -> None:
     connection.execute(sa.delete(consumers).where(consumers.c.id == identity))
 
 
-def _claimed(connection: sa.Connection, write: Write, type_id: int) -> int | None:
+def _claimed(connection: sa.Connection, write: Write, type_id: int | None) -> int | None:
     """Lock the consumer for this write and return its id; None if there is nothing to remove.
 
     Creates the consumer if it is new, and increments its generation otherwise. Raises
     ConcurrentUpdate if the generation in the write is not the current one.
     """
-    fields = {"project": write.project, "user": write.user, "consumer_type_id": type_id}
+    fields: dict[str, object] = {}
+    if write.resources:
+        fields = {"project": write.project, "user": write.user, "consumer_type_id": type_id}
     mine = consumers.c.uuid == write.consumer
     generation = write.generation
     if generation is None:

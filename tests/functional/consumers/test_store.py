@@ -85,6 +85,15 @@ def test_store_without_tables_raises_service_error(url: str) -> None:
         store.usages("p")
 
 
+def test_empty_write_creates_no_type(store: ConsumerStore) -> None:
+    store.put_allocations(C1, body(p1={"VCPU": 1}))
+    before = store.types()
+    empty = {**body(), "consumer_type": "MISTYPED"}
+    store.put_allocations(C1, {**empty, "consumer_generation": 1})
+    store.post_allocations({C1: empty})
+    assert store.types() == {**before, "INSTANCE": 0}
+
+
 def test_concurrent_creations_of_a_consumer_succeed_once(store: ConsumerStore) -> None:
     def write(number: int) -> bool:
         try:
