@@ -276,6 +276,8 @@ class Listing(_Displaying, lister.Lister, _CliffDisplay, Parsed):
         """Write the rows, and in JSON and YAML the summary."""
         if parsed_args.formatter == _TABLE and listed.error is not None and not listed.rows:
             return  # the error alone is clearer than an empty table
+        if parsed_args.formatter == _TABLE and not listed.rows and not parsed_args.print_empty:
+            return  # cliff would print an empty line
         by = [names.index(name) for name in parsed_args.sort_columns]
         rows = sorted(
             listed.rows,

@@ -68,6 +68,14 @@ def test_backfill_changes_only_the_type(store: ConsumerStore, backfill: Any) -> 
     assert backfill()["summary"]["consumers"] == 0
 
 
+def test_backfill_without_consumers_prints_nothing(
+    steelyard: Any, store: ConsumerStore, url: str
+) -> None:
+    store.delete_allocations(C1)
+    asked = ("--type", "INSTANCE", "--project", "none", "--url", url)
+    assert steelyard("consumer", "backfill", *asked) == (0, "", "")
+
+
 def test_backfill_of_a_user_skips_others(store: ConsumerStore, backfill: Any) -> None:
     assert backfill("--user", "v")["outcomes"] == [
         {"outcome": "changed", "consumers": 1, "reason": None},
