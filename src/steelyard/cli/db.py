@@ -159,16 +159,11 @@ class DbDowngrade(_AtUrl, Command):
         reverted = _reverted(store, current, wanted)
         if parsed_args.confirmed is None:
             raise _unconfirmed(store, current, wanted, reverted)
-        if parsed_args.confirmed != current:
-            raise errors.Conflict(
-                f"the tables are at revision {current}, not {parsed_args.confirmed!r}: check --url "
-                f"and --schema, and confirm with --from {current}"
-            )
-        store.downgrade(wanted)
+        store.downgrade(wanted, parsed_args.confirmed)
         if wanted == _BASE:
-            self.confirm(f"dropped the tables, which were at revision {current}")
+            self.confirm(f"dropped the tables, which were at revision {parsed_args.confirmed}")
         else:
-            self.confirm(f"downgraded the tables from revision {current} to {wanted}")
+            self.confirm(f"downgraded the tables from revision {parsed_args.confirmed} to {wanted}")
 
 
 def _reverted(store: "Store", current: str | None, wanted: str) -> list[tuple[str, str]]:

@@ -30,10 +30,7 @@ def create(engine: sa.Engine) -> None:
 
     Raises NoAccess if that is impossible.
     """
-    if engine.dialect.name != "sqlite":
-        return
-    args, arguments = engine.dialect.create_connect_args(engine.url)
-    path = _path(args[0], uri=arguments.get("uri", False))
+    path = _path_of(engine) if engine.dialect.name == "sqlite" else None
     if path is None or os.path.exists(path):
         return
     try:
@@ -45,6 +42,16 @@ def create(engine: sa.Engine) -> None:
             f"cannot create the database file {path!r}: {error.strerror}; check the path in the "
             f"database URL, and the permissions of the directory"
         ) from error
+
+
+def is_without(engine: sa.Engine) -> bool:
+    """Return whether the engine has an SQLite database that no file keeps, such as in memory."""
+    return engine.dialect.name == "sqlite" and _path_of(engine) is None
+
+
+def _path_of(engine: sa.Engine) -> str | None:
+    args, arguments = engine.dialect.create_connect_args(engine.url)
+    return _path(args[0], uri=arguments.get("uri", False))
 
 
 def _path(name: str, *, uri: bool) -> str | None:

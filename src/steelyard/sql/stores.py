@@ -125,16 +125,25 @@ class Store:
         self.create_file()
         self._migrate(revision, steps, self._refuse_foreign_tables)
 
-    def downgrade(self, revision: str) -> None:
+    def downgrade(self, revision: str, confirmed: str | None = None) -> None:
         """Downgrade the tables to the revision; ``base`` drops them all.
 
-        Raises Conflict as ``upgrade`` does.
+        Raises Conflict as ``upgrade`` does, and if the tables are not at the ``confirmed`` revision
+        when no other process can change them any more.
         """
 
         def steps(scripts: Any, current: object) -> Any:
             return scripts._downgrade_revs(revision, current)
 
-        self._migrate(revision, steps)
+        def refuse_other_revision(connection: sa.Connection) -> None:
+            current = self._revision(connection)
+            if confirmed not in (None, current):
+                raise errors.Conflict(
+                    f"the tables are at revision {current}, not {confirmed!r:.100}: check that "
+                    f"this is the right database, and confirm with {current}"
+                )
+
+        self._migrate(revision, steps, refuse_other_revision)
 
     def create_file(self) -> None:
         """Create the file of an SQLite database unless it exists, as ``upgrade`` does.
@@ -153,10 +162,13 @@ class Store:
         """Raise Conflict if the tables are missing or outdated."""
         current, newest = self.current(), self.history()[-1][0]
         if current != newest:
+            advice = f"run '{self.upgrade_command} --url URL'"
+            if sqlite_files.is_without(self._database.engine):
+                advice = "a database in memory begins without tables; name a file in the URL"
             raise errors.Conflict(
                 f"the tables of {self.name} are "
                 f"{f'at revision {current}' if current else 'missing'}, and revision {newest} is "
-                f"needed: run '{self.upgrade_command} --url URL'"
+                f"needed: {advice}"
             )
 
     def history(self) -> list[tuple[str, str]]:

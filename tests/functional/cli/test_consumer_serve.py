@@ -67,6 +67,11 @@ def test_serve_without_a_loopback_address_trusts_nobody(url: str) -> None:
         (("--url", "sqlite:///missing.db"), "no file '{here}/missing.db': correct the path"),
         (("--url", "postgresql://u:secret@h/d"), "cannot use a password on the command line"),
         (("--url", "sqlite://"), "the tables of consumers are missing, and revision 00"),
+        (
+            ("--url", "sqlite:///:memory:"),
+            "the tables of consumers are missing, and revision 0010 is needed: a database in memory "
+            "begins without tables; name a file in the URL",
+        ),
         (("--port", "70000"), "invalid --port 70000"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from steelyard.consumers import ConsumerStore
+from steelyard.sql import schema_changes
 from steelyard.sql.stores import Store
 from steelyard.tags import TagStore
 from support.consumers.store_laws import C1, C2, body
@@ -84,7 +85,7 @@ def test_unconfirmed_downgrade_lists_what_would_be_lost(
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("0001", "--from", "0002"), "the tables are at revision 0003, not '0002': check --url"),
+        (("0001", "--from", "0002"), "the tables are at revision 0003, not '0002': check that"),
         (("0003",), "cannot downgrade to revision 0003: the tables are at revision 0003; name an"),
         (("0004",), "cannot downgrade to revision 0004: the tables are at revision 0003; name an"),
         (("head", "--from", "0003"), "no revision 'head': expected base or one of 0001, 0002, "),
@@ -99,6 +100,23 @@ def test_mistaken_downgrade_changes_nothing(
     assert (status, out) == (2, "")
     assert message in err
     assert store.current() == "0003"
+
+
+def test_downgrade_compares_the_revision_when_no_other_process_can_change_it(
+    stores: dict[str, Store], downgrade: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest, lock = str(stores["consumers"].current()), schema_changes.locked
+
+    def lock_after_another_downgrade(*given: Any) -> Any:
+        monkeypatch.setattr(schema_changes, "locked", lock)
+        stores["consumers"].downgrade("0008")
+        return lock(*given)
+
+    monkeypatch.setattr(schema_changes, "locked", lock_after_another_downgrade)
+    status, out, err = downgrade("consumers", "0005", "--from", newest)
+    assert (status, out) == (2, "")
+    assert f"the tables are at revision 0008, not '{newest}': check that" in err
+    assert stores["consumers"].current() == "0008"
 
 
 def test_downgrade_without_tables_is_rejected(downgrade: Any, url: str) -> None:
