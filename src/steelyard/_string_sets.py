@@ -107,8 +107,8 @@ def meet(one: StringSet, other: StringSet) -> bool | None:
     return None
 
 
-def finite_number(text: str) -> float | None:
-    """Return the finite number that the text spells, or None."""
+def finite_number(text: str | float) -> float | None:
+    """Return the finite number that the text spells, or None. A float stands for its own text."""
     try:
         number = float(text)
     except ValueError:

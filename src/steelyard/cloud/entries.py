@@ -1,6 +1,7 @@
 """Entries of described files, checked and converted; a mistake names the path of the entry.
 
-The syntax module returns every value as text; numbers are converted here.
+The syntax module returns every value as text; numbers are converted here. A description that is
+to be saved has numbers already.
 """
 
 import json
@@ -45,6 +46,8 @@ def known(kind: str, value: Any, there: Mapping[str, Any], path: Path) -> str:
 
 
 def number(value: Any, path: Path, least: int = 0) -> int:
+    if type(value) is int and least <= value <= _GREATEST:
+        return value
     digits = value if isinstance(value, str) and value.isascii() and value.isdecimal() else ""
     if 0 < len(digits) <= len(str(_GREATEST)) and int(digits) >= least:
         return int(digits)
@@ -56,7 +59,7 @@ def number(value: Any, path: Path, least: int = 0) -> int:
 
 
 def ratio(value: Any, path: Path) -> float:
-    found = finite_number(value) if isinstance(value, str) else None
+    found = finite_number(value) if isinstance(value, str | float) else None
     if found is None or found < 0:
         raise Mistake(f"expected a number of at least 0, got {shown(value)}", path, text=value)
     return found

@@ -1,5 +1,6 @@
 """The cloud as an immutable value; each change returns a new one."""
 
+import collections
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping
@@ -49,21 +50,22 @@ class Cloud:
 
         Raises Conflict if a UUID is in use, and NotFound if a host or group is missing.
         """
-        added: dict[str, Server] = {}
+        added = list(servers)
+        by_uuid = {server.uuid: server for server in added}
+        if len(by_uuid) < len(added) or not by_uuid.keys().isdisjoint(self.servers):
+            counts = collections.Counter(server.uuid for server in added)
+            uuid = next(uuid for uuid in counts if counts[uuid] > 1 or uuid in self.servers)
+            raise errors.Conflict(f"server with UUID {uuid!r} already exists", uuid)
         joining: dict[str, dict[str, str]] = {}
-        for server in servers:
-            if server.uuid in self.servers or server.uuid in added:
-                raise errors.Conflict(
-                    f"server with UUID {server.uuid!r} already exists", server.uuid
-                )
-            known("host", server.host, self.hosts)
+        for server in added:
+            if server.host not in self.hosts:
+                known("host", server.host, self.hosts)
             if server.group is not None:
-                self.server_group(server.group)
                 joining.setdefault(server.group, {})[server.uuid] = server.host
-            added[server.uuid] = server
         groups = dict(self.server_groups)
-        groups |= {name: groups[name].with_members(placed) for name, placed in joining.items()}
-        return dataclasses.replace(self, servers={**self.servers, **added}, server_groups=groups)
+        for name, placed in joining.items():
+            groups[name] = self.server_group(name).with_members(placed)
+        return dataclasses.replace(self, servers={**self.servers, **by_uuid}, server_groups=groups)
 
     def with_moved(self, server: Server, host: str) -> "Cloud":
         """Return this cloud with one of its servers on another host.

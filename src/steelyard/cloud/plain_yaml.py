@@ -4,8 +4,9 @@ PyYAML's own loader and dumper build a node for every value, which takes several
 as much memory.
 """
 
+import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 # No valid cloud file is nested as deeply. Python's limit is higher.
@@ -14,6 +15,11 @@ _DEEPEST = 50
 _TEXT = "tag:yaml.org,2002:str"
 # Text that PyYAML reads as text, but YAML 1.2 as a number or YAML 1.1 as a boolean.
 _AMBIGUOUS = re.compile(r"[yYnN]|0o[0-7]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+# Text that every reader of YAML reads as text: a word of more letters than ``false`` has, or a
+# UUID, which cannot be a number because of its dashes.
+_WORD = re.compile(
+    r"[A-Za-z_][A-Za-z_-][A-Za-z0-9_.-]{4,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+)
 
 
 class NotPlainError(Exception):
@@ -101,64 +107,80 @@ class _Builder:
             found.append(self._value(event, depth))
 
 
-def written(yaml: Any, dumper: type[Any], content: Mapping[str, Any]) -> str:
-    """Return the content as YAML in which plain scalars are text, as ``read`` reads them."""
-    return str(yaml.emit(_events(yaml, content), Dumper=dumper, width=100, allow_unicode=True))
+def written(yaml: Any, dumper: type[Any], loader: type[Any], content: Mapping[str, Any]) -> str:
+    """Return the content as YAML in which plain scalars are text, as ``read`` reads them.
 
-
-def _events(yaml: Any, content: Mapping[str, Any]) -> Iterator[Any]:
-    yield yaml.StreamStartEvent()
-    yield yaml.DocumentStartEvent(explicit=False)
-    yield from _Writer(yaml).value(content)
-    yield yaml.DocumentEndEvent(explicit=False)
-    yield yaml.StreamEndEvent()
+    Every text that is not a plain word is read back. Raises NotPlainError if one of them differs.
+    """
+    writer = _Writer(yaml, dumper)
+    text = writer.document(content)
+    # Each as key and value of a block, in a list, and as key and value of a mapping in one line.
+    trial = {odd: {"block": odd, "list": [odd], "line": {odd: odd}} for odd in writer.odd}
+    if trial and read(yaml, loader, writer.document(trial), null="null") != trial:
+        raise NotPlainError
+    return text
 
 
 class _Writer:
     """The conversion of values to events; the event of a text is made once."""
 
-    def __init__(self, yaml: Any) -> None:
+    def __init__(self, yaml: Any, dumper: type[Any]) -> None:
         self._yaml = yaml
+        self._dumper = dumper
         self._resolve = yaml.resolver.Resolver().resolve
         self._texts: dict[str, Any] = {}
-        self._ends = {dict: yaml.MappingEndEvent(), list: yaml.SequenceEndEvent()}
-        self._list = yaml.SequenceStartEvent(None, None, implicit=True, flow_style=True)
-        self._mappings = [
-            yaml.MappingStartEvent(None, None, implicit=True, flow_style=flow)
-            for flow in (False, True)
-        ]
+        self.odd: list[str] = []
+        """The texts that are not plain words."""
 
-    def value(self, value: Any) -> Iterator[Any]:
-        if isinstance(value, Mapping):
-            flat = not any(isinstance(item, Mapping | list) for item in value.values())
-            yield self._mappings[flat]
+    def document(self, content: Mapping[str, Any]) -> str:
+        stream = io.StringIO()
+        dumper = self._dumper(stream, width=100, allow_unicode=True)
+        try:
+            dumper.emit(self._yaml.StreamStartEvent())
+            dumper.emit(self._yaml.DocumentStartEvent(explicit=False))
+            self._emit(dumper.emit, content)
+            dumper.emit(self._yaml.DocumentEndEvent(explicit=False))
+            dumper.emit(self._yaml.StreamEndEvent())
+        finally:
+            dumper.dispose()
+        return stream.getvalue()
+
+    def _emit(self, emit: Callable[[Any], object], value: Any) -> None:
+        if isinstance(value, dict):
+            flat = not any(isinstance(item, dict | list) for item in value.values())
+            emit(self._yaml.MappingStartEvent(None, None, implicit=True, flow_style=flat))
+            scalar = self._scalar
             for key, item in value.items():
-                yield self._scalar(key)
-                if isinstance(item, Mapping | list):
-                    yield from self.value(item)
+                emit(scalar(key))
+                if isinstance(item, dict | list):
+                    self._emit(emit, item)
                 else:
-                    yield self._scalar(item)
-            yield self._ends[dict]
+                    emit(scalar(item))
+            emit(self._yaml.MappingEndEvent())
         elif isinstance(value, list):
-            yield self._list
+            emit(self._yaml.SequenceStartEvent(None, None, implicit=True, flow_style=True))
             for item in value:
-                yield from self.value(item)
-            yield self._ends[list]
+                self._emit(emit, item)
+            emit(self._yaml.SequenceEndEvent())
         else:
-            yield self._scalar(value)
+            emit(self._scalar(value))
 
     def _scalar(self, value: Any) -> Any:
         """Return the event of a text or number."""
-        found = self._texts.get(value) if type(value) is str else None
+        if type(value) is not str:
+            return self._event(str(value), None)
+        found = self._texts.get(value)
         if found is None:
-            text = str(value)
-            style = self._style(text) if isinstance(value, str) else None
-            found = self._yaml.ScalarEvent(None, None, (True, True), text, style=style)
-            if type(value) is str:
-                self._texts[value] = found
+            found = self._texts[value] = self._event(value, self._style(value))
         return found
 
+    def _event(self, text: str, style: str | None) -> Any:
+        return self._yaml.ScalarEvent(None, None, (True, True), text, style=style)
+
     def _style(self, text: str) -> str | None:
+        if _WORD.fullmatch(text):
+            return None
+        self.odd.append(text)
         if not text.isprintable():
             return '"'  # other styles turn line breaks, including those of Unicode, into spaces
         if self._resolve(self._yaml.ScalarNode, text, (True, False)) != _TEXT:

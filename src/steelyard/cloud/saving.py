@@ -3,11 +3,11 @@
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from steelyard import errors
-from steelyard.cloud import loading, model, syntax
+from steelyard.cloud import loading, model, plain_yaml, syntax
 from steelyard.cloud.model import Cloud
 from steelyard.cloud.values import Aggregate, Flavor, Host, Server
 from steelyard.groups import ServerGroup
@@ -21,12 +21,9 @@ class SavedCloud:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         self._before = self._content()
-        try:
-            text = self._before.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise errors.InvalidCloud(f"invalid UTF-8: {error}", self.path) from error
-        self.cloud = model.read(io.StringIO(text), self.path)
-        self.unkept = [] if _is_json(self.path) else syntax.unkept(text)
+        with io.TextIOWrapper(io.BytesIO(self._before), encoding="utf-8") as file:
+            self.cloud = model.read(file, self.path)
+        self.unkept = [] if _is_json(self.path) else syntax.unkept(self._before)
         """The kinds of text that saving loses: comments, anchors."""
 
     def save(self, cloud: Cloud) -> None:
@@ -34,7 +31,7 @@ class SavedCloud:
 
         Raises Conflict if the file has changed since it was read or last saved.
         """
-        content = as_text(cloud, self.path).encode("utf-8")
+        content = _content(cloud, self.path)
         _write(self.path, content, self._require_unchanged)
         self._before = content
 
@@ -62,7 +59,7 @@ def create(path: str, cloud: Cloud, *, replace: bool = False) -> None:
         if os.path.exists(path) and not replace:
             raise errors.Conflict(f"{path!r} already exists")
 
-    _write(path, as_text(cloud, path).encode("utf-8"), check)
+    _write(path, _content(cloud, path), check)
 
 
 def _write(path: str, content: bytes, check: Callable[[], None]) -> None:
@@ -72,18 +69,46 @@ def _write(path: str, content: bytes, check: Callable[[], None]) -> None:
         raise errors.InvalidCloud(f"cannot save the file: {error.strerror}", path) from error
 
 
+def _content(cloud: Cloud, path: str) -> bytes:
+    try:
+        return as_text(cloud, path).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise errors.InvalidCloud(f"cannot save the file: invalid text: {error}", path) from error
+
+
 def as_text(cloud: Cloud, path: str) -> str:
     """Return the cloud as YAML or, if the path ends in ``.json``, as JSON.
 
-    Raises InvalidCloud if the text could not be read again.
+    In JSON, every host, aggregate, flavor, server group and server has a line. Raises InvalidCloud
+    if the text could not be read again.
     """
     description = describe(cloud)
+    try:
+        loading.described(description)
+    except syntax.Mistake as mistake:
+        raise errors.InvalidCloud(
+            mistake.message, path, path=mistake.path, text=mistake.text
+        ) from mistake
     if _is_json(path):
-        text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
-    else:
-        text = syntax.as_yaml(description)
-    model.read(io.StringIO(text), path)
-    return text
+        return _as_json(description)
+    try:
+        return syntax.as_yaml(description)
+    except plain_yaml.NotPlainError as error:
+        raise errors.InvalidCloud(
+            "cannot save the file: the YAML could not be read again; name a file that ends in "
+            ".json",
+            path,
+        ) from error
+
+
+def _as_json(description: Mapping[str, Mapping[str, Any]]) -> str:
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    sections = []
+    for section, records in description.items():
+        lines = [f"    {encode(name)}: {encode(record)}" for name, record in records.items()]
+        content = "\n" + ",\n".join(lines) + "\n  " if lines else ""
+        sections.append(f"  {encode(section)}: {{{content}}}")
+    return "{\n" + ",\n".join(sections) + "\n}\n"
 
 
 def _is_json(path: str) -> bool:
@@ -149,12 +174,10 @@ def _group(group: ServerGroup) -> dict[str, Any]:
 
 
 def _server(server: Server) -> dict[str, Any]:
-    return {
-        "host": server.host,
-        "flavor": server.flavor.name,
-        **_given(group=server.group),
-        **_uuid(server.name, server.uuid),
-    }
+    described = {"host": server.host, "flavor": server.flavor.name}
+    if server.group:
+        described["group"] = server.group
+    return described | _uuid(server.name, server.uuid)
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -163,4 +186,4 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 def _uuid(name: str, uuid: str) -> dict[str, str]:
     """Return the UUID as a field, unless it is the one derived from the name."""
-    return {} if uuid in ("", loading.uuid_of(name)) else {"uuid": uuid}
+    return {"uuid": uuid} if uuid and not loading.is_derived(uuid, name) else {}

@@ -73,12 +73,15 @@ def as_yaml(description: Mapping[str, Any]) -> str:
     """Return the description as YAML that ``parsed`` reads."""
     yaml = _yaml()
     dumper = getattr(yaml, "CBaseDumper", yaml.BaseDumper)  # in C if available
-    return plain_yaml.written(yaml, dumper, description)
+    return plain_yaml.written(yaml, dumper, _base_loader(yaml), description)
 
 
-def unkept(text: str) -> list[str]:
+def unkept(content: bytes) -> list[str]:
     """Return the kinds of text that a saved cloud file loses: comments, anchors."""
+    if b"#" not in content and b"&" not in content:
+        return []
     yaml = _yaml()
+    text = content.decode("utf-8")
     found = set()
     end = 0
     for token in yaml.scan(text, Loader=_base_loader(yaml)):

@@ -1,3 +1,4 @@
+import math
 import os
 import pathlib
 import stat
@@ -8,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from steelyard.cloud import Aggregate, Cloud, Host, Server
-from steelyard.cloud.saving import SavedCloud, as_text, describe
+from steelyard.cloud import Aggregate, Cloud, Host, Server, plain_yaml
+from steelyard.cloud.saving import SavedCloud, as_text, create, describe
 from steelyard.errors import Conflict, InvalidCloud
 from steelyard.groups import Policy, ServerGroup
 
@@ -51,7 +52,10 @@ def test_save_keeps_json_as_json(tmp_path: Any) -> None:
     saved = SavedCloud(path)
     assert not saved.unkept
     saved.save(saved.cloud.with_server_group(ServerGroup("g", Policy.AFFINITY)))
-    assert path.read_text().startswith('{\n  "hosts": {\n    "h": {\n      "vcpus": 1,')
+    assert path.read_text() == (
+        '{\n  "hosts": {\n    "h": {"vcpus": 1, "ram_mb": 2, "disk_gb": 3}\n  },\n'
+        '  "server_groups": {\n    "g": {"policy": "affinity"}\n  }\n}\n'
+    )
     assert Cloud.load(path).server_group("g").policy is Policy.AFFINITY
 
 
@@ -167,6 +171,31 @@ def test_save_rejects_cloud_that_cannot_be_loaded(path: Any) -> None:
     with pytest.raises(InvalidCloud, match="invalid name"):
         saved.save(Cloud({"\x07": Host("\x07", 1, 1, 1)}))
     assert path.read_text() == TEXT
+
+
+@pytest.mark.parametrize("name", ["cloud.yaml", "cloud.json"])
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        (Host("h", -1, 1, 1), ": hosts.h.vcpus: expected a whole number from 0 to 9.*, got -1"),
+        (Host("h", 1, 1, 1, allocation_ratios={"vcpus": math.inf}), "ratios.vcpus: expected a n"),
+        (Host("h", 1, 1, 1, resources={"vgpu": 1}), "invalid resource class 'vgpu'"),
+        (Host("h", 1, 1, 1, frozenset({"\ud800"})), "cannot save the file: invalid text"),
+    ],
+)
+def test_as_text_and_save_reject_invalid_values(
+    tmp_path: Any, name: str, host: Host, said: str
+) -> None:
+    path = tmp_path / name
+    with pytest.raises(InvalidCloud, match=said):
+        create(str(path), Cloud({"h": host}))
+    assert not path.exists()
+
+
+def test_as_text_rejects_yaml_that_cannot_be_read_again(monkeypatch: Any) -> None:
+    monkeypatch.setattr(plain_yaml, "read", lambda *args, **options: {})
+    with pytest.raises(InvalidCloud, match=r"could not be read again; name a file that ends in"):
+        as_text(Cloud({}, {"a": Aggregate("a", {"key": "<odd>"}, ())}), "cloud.yaml")
 
 
 @pytest.mark.parametrize(
