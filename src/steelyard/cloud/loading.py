@@ -9,7 +9,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 from steelyard import errors
 from steelyard.aggregates import flag
-from steelyard.cloud import entries, records, syntax
+from steelyard.cloud import entries, garbage, records, syntax
 from steelyard.cloud.records import Field, RecordFields
 from steelyard.cloud.syntax import Mistake, Path
 from steelyard.cloud.values import Aggregate, Flavor, Host, Server
@@ -55,6 +55,7 @@ def loaded(path: str | os.PathLike[str], parse: Callable[[IO[str], str], ValueT]
         raise errors.InvalidCloud(str(error.strerror), os.fspath(path)) from error
 
 
+@garbage.paused()
 def read(file: IO[str], name: str) -> Described:
     """Return the content of the open cloud file.
 

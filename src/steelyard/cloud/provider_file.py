@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping
 from typing import IO, Any
 
 from steelyard import errors
-from steelyard.cloud import entries, loading, syntax
+from steelyard.cloud import entries, garbage, loading, syntax
 from steelyard.cloud.syntax import Mistake, Path
 from steelyard.text import uuids as text_uuids
 from steelyard.traits import Inventory, ProviderTrees, ResourceProvider
@@ -43,6 +43,7 @@ def load(path: str | os.PathLike[str]) -> ProviderTrees[ResourceProvider]:
     )
 
 
+@garbage.paused()
 def read(file: IO[str], name: str) -> ProviderTrees[ResourceProvider] | loading.Described:
     """Return the resource providers in the open file, or the cloud if it is a cloud file.
 

@@ -5,6 +5,7 @@ once, so they are shared, but only says whether there is a mistake. ``read_each`
 record after another and finds the mistake.
 """
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -74,9 +75,13 @@ def _check(record: Any, path: Path, fields: RecordFields) -> dict[str, Any]:
 def _column(
     name: str, field: Field, values: Sequence[Mapping[str, Any]], shapes: Collection[Sequence[str]]
 ) -> Sequence[Any]:
-    if not any(name in shape for shape in shapes):
+    given = {name in shape for shape in shapes}
+    if True not in given:
         return [field.default] * len(values)
-    found = [value.get(name, _ABSENT) for value in values]
+    if False in given:
+        found = [value.get(name, _ABSENT) for value in values]
+    else:
+        found = list(map(operator.itemgetter(name), values))
     kinds = set(map(type, found))
     if kinds == {str} and field.parse is entries.text:
         return found

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from steelyard import errors
-from steelyard.cloud import loading, model, plain_yaml, syntax
+from steelyard.cloud import garbage, loading, model, plain_yaml, syntax
 from steelyard.cloud.model import Cloud
 from steelyard.cloud.values import Aggregate, Flavor, Host, Server
 from steelyard.groups import ServerGroup
@@ -76,6 +76,7 @@ def _content(cloud: Cloud, path: str) -> bytes:
         raise errors.InvalidCloud(f"cannot save the file: invalid text: {error}", path) from error
 
 
+@garbage.paused()
 def as_text(cloud: Cloud, path: str) -> str:
     """Return the cloud as YAML or, if the path ends in ``.json``, as JSON.
 
