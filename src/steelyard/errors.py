@@ -36,6 +36,7 @@ __all__ = [
     "PolicyNotSupported",
     "ServiceError",
     "SteelyardError",
+    "TransactionAborted",
     "Unauthorized",
     "UnsupportedMicroversion",
     "UpgradeNeeded",
@@ -246,6 +247,12 @@ class Forbidden(NoAccess):
 
 class UpgradeNeeded(ServiceError):
     """A database whose tables, or whose SQLite file, are missing or outdated."""
+
+    status = 503
+
+
+class TransactionAborted(ServiceError):
+    """A transaction that the database aborted, for example because of a deadlock; retry it."""
 
     status = 503
 

@@ -16,7 +16,7 @@ from steelyard.consumers.base import Body, Consumers
 from steelyard.consumers.names import UNKNOWN, ConsumerType
 from steelyard.text import uuids
 
-STOPPING = (errors.NoAccess, errors.MicroversionTooLow)
+STOPPING = (errors.NoAccess, errors.MicroversionTooLow, errors.UpgradeNeeded)
 """Errors that every further consumer would cause as well."""
 
 # Reasons listed per outcome. There may be one for each of thousands of providers.

@@ -19,14 +19,14 @@ _LACKING = {"42P01", "42703", 1146, 1054}
 def translated() -> Iterator[None]:
     """Translate database errors that the block raises into errors of steelyard.
 
-    Raises CannotBeKept if the database cannot store a value, and ServiceError otherwise. Engines
-    raise NoAccess themselves if they cannot connect.
+    Raises CannotBeKept if the database cannot store a value, UpgradeNeeded for missing tables and
+    columns, TransactionAborted if a retry may succeed, and ServiceError otherwise. Engines raise
+    NoAccess themselves if they cannot connect.
     """
     try:
         yield
     except sa.exc.DBAPIError as error:
-        kind = errors.CannotBeKept if isinstance(error, sa.exc.DataError) else errors.ServiceError
-        raise kind(f"database error: {driver_message(error)}{_advice(error)}") from error
+        raise _kind(error)(f"database error: {driver_message(error)}{_advice(error)}") from error
     except sa.exc.NoSuchTableError as error:
         raise errors.ServiceError(
             f"missing table {str(error)!r}; restore it from a backup"
@@ -79,18 +79,40 @@ def violates(error: sa.exc.IntegrityError, key: str) -> bool:
     return f"`{key}`" in driver_message(error)
 
 
-def _advice(error: sa.exc.DBAPIError) -> str:
-    codes = _codes(error)
+def _kind(error: sa.exc.DBAPIError) -> type[errors.ServiceError]:
+    if isinstance(error, sa.exc.DataError):
+        return errors.CannotBeKept
+    if _lacks_tables(error):
+        return errors.UpgradeNeeded
+    if is_transient(error) or _is_locked(error):
+        return errors.TransactionAborted
+    return errors.ServiceError
+
+
+def _lacks_tables(error: sa.exc.DBAPIError) -> bool:
+    """Return whether a table or a column is missing."""
+    codes, message = _codes(error), driver_message(error)
     # SQLite has one code for most errors; only the message identifies a missing table.
-    lacking = "SQLITE_ERROR" in codes and driver_message(error).startswith("no such ")
-    if codes & _LACKING or lacking:
+    return bool(codes & _LACKING) or (
+        "SQLITE_ERROR" in codes
+        and (message.startswith("no such ") or " has no column named " in message)
+    )
+
+
+def _is_locked(error: sa.exc.DBAPIError) -> bool:
+    """Return whether another connection holds a lock of SQLite."""
+    return any(str(code).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) for code in _codes(error))
+
+
+def _advice(error: sa.exc.DBAPIError) -> str:
+    if _lacks_tables(error):
         return (
             "; run 'steelyard db upgrade', or 'steelyard db upgrade --schema tags' for the tag "
             "tables"
         )
-    if "SQLITE_CANTOPEN" in codes:
+    if "SQLITE_CANTOPEN" in _codes(error):
         return "; check the path in the database URL, and the permissions of the directory"
-    if any(str(code).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) for code in codes):
+    if _is_locked(error):
         return (
             "; another connection is writing: retry, or wait longer with ?timeout=<seconds> in the "
             "URL"

@@ -69,7 +69,8 @@ class Store:
 
     With a connection, the store works inside the caller's transaction and does not end it. A call
     that fails undoes its own changes, and is not retried. If the database aborts the transaction,
-    the store raises ServiceError until the caller has rolled the transaction back.
+    the store raises TransactionAborted, and then ServiceError until the caller has rolled the
+    transaction back.
     """
 
     name: ClassVar[str]
@@ -159,13 +160,17 @@ class Store:
         return self.reading(self._revision)
 
     def require_tables(self) -> None:
-        """Raise Conflict if the tables are missing or outdated."""
+        """Raise UpgradeNeeded if the tables are missing or outdated.
+
+        Raises Conflict if a newer steelyard has upgraded them.
+        """
+        self.reading(self._refuse_unknown_revision)
         current, newest = self.current(), self.history()[-1][0]
         if current != newest:
             advice = f"run '{self.upgrade_command} --url URL'"
             if sqlite_files.is_without(self._database.engine):
                 advice = "a database in memory begins without tables; name a file in the URL"
-            raise errors.Conflict(
+            raise errors.UpgradeNeeded(
                 f"the tables of {self.name} are "
                 f"{f'at revision {current}' if current else 'missing'}, and revision {newest} is "
                 f"needed: {advice}"
@@ -227,7 +232,7 @@ class Store:
                     failure = error
         if isinstance(failure, TryAgain):
             raise failure
-        raise errors.ServiceError(
+        raise errors.TransactionAborted(
             f"the database aborted the transaction {len(_PAUSES)} times: {driver_message(failure)}"
         ) from failure
 
@@ -391,7 +396,7 @@ def _inside(
         # The database may have undone the caller's earlier changes, too. Without this, the caller
         # could go on, and commit the rest without them.
         connection.invalidate()
-        raise errors.ServiceError(
+        raise errors.TransactionAborted(
             f"the database aborted the transaction: {driver_message(error)}; roll it back and retry"
         ) from error
     return answer

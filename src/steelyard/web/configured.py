@@ -20,7 +20,7 @@ class ConfiguredApplication:
     """An application that is built at the first request, because servers fork before that.
 
     If the configuration is wrong, it answers every request with an error. While the database is
-    unreachable, each request tries again to build it.
+    unreachable or needs an upgrade, each request tries again to build it.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class ConfiguredApplication:
                     self._built = self._configured()
                 except errors.ServiceError as error:  # the next request tries again
                     LOG.warning("Cannot start %s yet: %s", self._answers.service, error)
-                    return _Refusing(self._answers, self._answers.unreachable)
+                    return _Refusing(self._answers, self._answers.at_start(error))
             return self._built
 
     def _configured(self) -> WSGIApplication:
-        """Return the configured application; raise ServiceError if the database is unreachable."""
+        """Return the configured application; raise ServiceError if the database cannot be used."""
         service = self._answers.service
         try:
             return self._build(_configuration())

@@ -48,6 +48,9 @@ class ErrorAnswers(abc.ABC):
     unreachable: ClassVar[HttpFault]
     """The answer until the service has reached its database for the first time."""
 
+    outdated: ClassVar[HttpFault]
+    """The answer while the tables are missing or outdated."""
+
     behind: ClassVar[Mapping[type[errors.ServiceError], HttpFault]]
     """The answers to errors of the systems behind the service, the most specific classes first.
 
@@ -61,6 +64,10 @@ class ErrorAnswers(abc.ABC):
     def reason(self, error: errors.SteelyardError) -> str | None:
         """Return the reason of an error about the request itself, for programs."""
         return None
+
+    def at_start(self, error: errors.ServiceError) -> HttpFault:
+        """Return the answer while this error keeps the service from starting."""
+        return self.outdated if isinstance(error, errors.UpgradeNeeded) else self.unreachable
 
     def register(self, app: "falcon.App[Any, Any]") -> None:
         """Let the application answer all errors."""

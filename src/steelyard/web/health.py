@@ -13,9 +13,11 @@ LOG = logging.getLogger(__name__)
 
 PATH = "/health"
 
+_OK = "ok"
+
 SCHEMA: JsonSchema = object_schema(
     healthy={"type": "boolean"},
-    checks={"type": "object", "additionalProperties": {"enum": ["ok", "failed"]}},
+    checks={"type": "object", "additionalProperties": {"enum": ["ok", "upgrade needed", "failed"]}},
 )
 """The JSON Schema of the answer."""
 
@@ -23,27 +25,26 @@ SCHEMA: JsonSchema = object_schema(
 class Health:
     """A resource that runs checks by name. It needs no identity of the caller.
 
-    A check raises an error of steelyard if it fails. Callers see only which checks failed; the
-    reasons are in the log.
+    A check raises an error of steelyard if it fails. Callers see only which checks failed, and
+    which of them an upgrade of the tables would cure; the reasons are in the log.
     """
 
     def __init__(self, checks: Mapping[str, Callable[[], None]]) -> None:
         self._checks = checks
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        passed = {name: self._passes(name) for name in self._checks}
-        healthy = all(passed.values())
+        checks = {name: self._checked(name) for name in self._checks}
+        healthy = set(checks.values()) <= {_OK}
         resp.status = falcon.HTTP_200 if healthy else falcon.HTTP_503
-        checks = {name: "ok" if good else "failed" for name, good in passed.items()}
         resp.data = json_bytes({"healthy": healthy, "checks": checks})
         resp.set_header("Cache-Control", "no-store")
 
     on_head = on_get
 
-    def _passes(self, name: str) -> bool:
+    def _checked(self, name: str) -> str:
         try:
             self._checks[name]()
         except errors.SteelyardError as error:
             LOG.warning("Health check '%s' failed: %a", name, str(error))
-            return False
-        return True
+            return "upgrade needed" if isinstance(error, errors.UpgradeNeeded) else "failed"
+        return _OK

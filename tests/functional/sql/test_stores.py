@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from steelyard.consumers import ConsumerStore
-from steelyard.errors import ConcurrentUpdate, ServiceError
+from steelyard.errors import ConcurrentUpdate, ServiceError, TransactionAborted
 from support.consumers.store_laws import C1, C2, body
 from support.sql import store_laws
 from support.sql.store_laws import KINDS
@@ -226,7 +226,7 @@ def test_deadlocked_transaction_is_retried(monkeypatch: Any, url: str) -> None:
         pauses.clear()
         with pytest.raises(ServiceError, match="aborted the transaction 5 times: deadlock") as e:
             run(deadlock)
-        assert type(e.value) is ServiceError
+        assert type(e.value) is TransactionAborted
         assert [pause > 0 for pause in pauses] == [True, True, True, True]
         assert 2 * pauses[0] != pauses[1]
     attempts: Iterator[Callable[[sa.Connection], None]] = iter([deadlock, lambda _connection: None])
@@ -240,7 +240,7 @@ def test_deadlock_in_a_callers_transaction_ends_it(url: str) -> None:
         store = ConsumerStore(connection)
         store.put_allocations(C1, body(p1={"VCPU": 1}))
         for run in (store.in_a_transaction, store.reading):
-            with pytest.raises(ServiceError, match="deadlock detected; roll it back and retry"):
+            with pytest.raises(TransactionAborted, match="deadlock detected; roll it back and"):
                 run(deadlock)
             with pytest.raises(ServiceError, match="has failed; roll it back and begin a new one"):
                 store.usages("p")

@@ -28,7 +28,7 @@ PUBLIC = {
     "ConcurrentUpdate Conflict Forbidden InvalidAllocations InvalidCloud InvalidConsumerType "
     "InvalidExpression InvalidMessage InvalidProvider InvalidQuery InvalidServerGroup InvalidTag "
     "InvalidTrait MicroversionTooLow MissingExtra NoAccess NotFound OutcomeUnknown OverCapacity PluginError "
-    "PolicyNotSupported ServiceError SteelyardError Unauthorized UnsupportedMicroversion "
+    "PolicyNotSupported ServiceError SteelyardError TransactionAborted Unauthorized UnsupportedMicroversion "
     "UpgradeNeeded WrongBackend",
     "steelyard.expressions": "Expression",
     "steelyard.filters.aggregate_instance_type": "AggregateInstanceTypeFilter",

@@ -52,8 +52,8 @@ class TagsServe(ServingCommand):
 def ready_service(command: Command, conf: cfg.ConfigOpts, url: str | None = None) -> "TagService":
     """Return the service for a command that runs until it is interrupted.
 
-    Raises Conflict if the tables are missing or outdated, and WrongBackend if the database belongs
-    to another backend or records none.
+    Raises UpgradeNeeded if the tables are missing or outdated, and WrongBackend if the database
+    belongs to another backend or records none.
     """
     with extras.required("sql", "the tag service"):
         from steelyard.tags import configured  # noqa: PLC0415  (an extra)

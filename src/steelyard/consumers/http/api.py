@@ -59,9 +59,18 @@ class _ConsumerErrors(ErrorAnswers):
     service = "the consumer service"
     realm = "placement"
     unreachable = HttpFault(503, "the database is unreachable; try again later")
+    outdated = HttpFault(
+        503,
+        "the tables of consumers are missing or outdated; correct the database URL of the service, "
+        "or run 'steelyard db upgrade --url URL'",
+    )
     behind: ClassVar[Mapping[type[errors.ServiceError], HttpFault]] = {
         errors.CannotBeKept: HttpFault(
             500, "the database cannot store a value in the request; see {} in the log"
+        ),
+        errors.UpgradeNeeded: outdated,
+        errors.TransactionAborted: HttpFault(
+            503, "the database aborted the transaction, and nothing was changed; retry later ({})"
         ),
         errors.ServiceError: HttpFault(
             503,

@@ -26,7 +26,10 @@ _REASONS = {
     413: "The request is too large.",
     415: "The Content-Type is not application/json.",
     500: "Internal error, or the service is misconfigured.",
-    503: "The database is unreachable. A write may have been applied.",
+    503: (
+        "The database is unreachable, needs an upgrade, or aborted the transaction. If it is "
+        "unreachable, a write may have been applied."
+    ),
 }
 _OPERATIONS = Operations(_REASONS, dict.fromkeys(_REASONS, "Errors"))
 _ANY = (400, 406, 413, 500)

@@ -49,6 +49,12 @@ class _TagErrors(ErrorAnswers):
     unreachable = HttpFault(
         503, "the database is unreachable; try again later", FaultReason.DATABASE_UNREACHABLE
     )
+    outdated = HttpFault(
+        503,
+        "the tables of tags are missing or outdated; correct the database URL of the service, or "
+        "run 'steelyard db upgrade --schema tags --url URL'",
+        FaultReason.UPGRADE_NEEDED,
+    )
     behind: ClassVar[Mapping[type[errors.ServiceError], HttpFault]] = {
         errors.WrongBackend: HttpFault(
             500,
@@ -67,6 +73,14 @@ class _TagErrors(ErrorAnswers):
             503,
             "the backend did not answer, and may still apply the request; list the tags later ({})",
             FaultReason.OUTCOME_UNKNOWN,
+        ),
+        errors.UpgradeNeeded: outdated,
+        # A transaction may be aborted after a job was submitted.
+        errors.TransactionAborted: HttpFault(
+            503,
+            "the database aborted the transaction; list the tags to see the result, and retry "
+            "later ({})",
+            FaultReason.TRANSACTION_ABORTED,
         ),
         # The database may have failed after a job was submitted, so this outcome is unknown, too.
         errors.ServiceError: HttpFault(

@@ -12,5 +12,11 @@ class FaultReason(enum.StrEnum):
     OUTCOME_UNKNOWN = "outcomeUnknown"
     """The backend may still apply the request, or a part of it."""
 
+    TRANSACTION_ABORTED = "transactionAborted"
+    """The request may still be applied: a job may have been submitted before the transaction."""
+
+    UPGRADE_NEEDED = "upgradeNeeded"
+    """The tables are missing or outdated; an operator upgrades them."""
+
     DATABASE_UNREACHABLE = "databaseUnreachable"
     """The request may still be applied: the database may have failed after a job was submitted."""

@@ -27,8 +27,9 @@ _REASONS = {
     500: "Internal error, or the service is misconfigured.",
     502: "The backend refused the request.",
     503: (
-        "With the `reason` `backendUnreachable`, nothing was changed. With `outcomeUnknown` or "
-        "`databaseUnreachable`, the request may still be applied: list the tags later."
+        "With the `reason` `backendUnreachable`, nothing was changed. With `outcomeUnknown`, "
+        "`databaseUnreachable` or `transactionAborted`, the request may still be applied: list the "
+        "tags later. With `upgradeNeeded`, the tables are missing or outdated."
     ),
 }
 _OPERATIONS = Operations(_REASONS, faults.NAMES)

@@ -15,6 +15,7 @@ from support.consumers.in_process_api import (
     configuration,
     headers,
 )
+from support.consumers.store_laws import body
 from support.web.wsgi_client import WsgiClient
 
 URL = f"/allocations/{CONSUMER}"
@@ -155,7 +156,7 @@ def test_health_fails_without_tables(caplog: Any) -> None:
     answer = Client(ConsumerStore("sqlite://"))("GET", "/health")
     assert (answer.status, answer.json) == (
         503,
-        {"healthy": False, "checks": {"database": "failed"}},
+        {"healthy": False, "checks": {"database": "upgrade needed"}},
     )
     assert "the tables of consumers are missing" in caplog.text
 
@@ -167,12 +168,43 @@ def test_health_check_that_passes_logs_nothing(ask: Client, caplog: Any) -> None
     assert caplog.text == ""
 
 
-def test_missing_tables_are_a_503_without_details(caplog: Any) -> None:
+def test_missing_tables_are_a_503_that_names_the_upgrade(caplog: Any) -> None:
     answer = Client(ConsumerStore("sqlite://"))("GET", URL)
     assert answer.status == 503
-    assert "table" not in answer.error["detail"]
-    assert answer.error["request_id"] in answer.error["detail"]
+    assert answer.error["detail"] == (
+        "the tables of consumers are missing or outdated; correct the database URL of the service, "
+        "or run 'steelyard db upgrade --url URL'"
+    )
     assert "no such table" in caplog.text
+
+
+def test_missing_column_is_a_503_that_names_the_upgrade(ask: Client, store: ConsumerStore) -> None:
+    store.downgrade("0003")
+    answer = ask("PUT", URL, body(p1={"VCPU": 1}))
+    assert answer.status == 503
+    assert "are missing or outdated; " in answer.error["detail"]
+    assert ask("GET", "/health").json["checks"] == {"database": "upgrade needed"}
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (errors.TransactionAborted("hunter2"), "aborted the transaction, and nothing was changed;"),
+        (errors.NoAccess("hunter2"), "the database is unreachable; try again later"),
+    ],
+)
+def test_failure_of_the_database_is_a_503_that_says_what_to_do(
+    ask: Client, monkeypatch: pytest.MonkeyPatch, raised: Exception, told: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(ConsumerStore, "get_allocations", fail)
+    answer = ask("GET", URL)
+    assert answer.status == 503
+    assert told in answer.error["detail"]
+    assert answer.error["request_id"] in answer.error["detail"]
+    assert "hunter2" not in answer.error["detail"]
 
 
 def test_internal_error_is_a_500_without_details(

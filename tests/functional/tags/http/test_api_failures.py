@@ -88,9 +88,26 @@ def _broken(_: object) -> None:
     raise errors.PluginError(SECRET)
 
 
-def test_missing_tables_are_a_503(url: str, caplog: Any) -> None:
+def test_missing_tables_are_a_503_that_names_the_upgrade(url: str, caplog: Any) -> None:
     bare = TagService(TagStore(url), MemoryBackend())
     answer = Client(api.make_application(bare, in_process_api.configuration()))("GET", ALL)
     assert (answer.status, answer.fault[0]) == (503, "serviceUnavailable")
-    assert "no such table" not in answer.fault[1]
-    assert "no such table" in caplog.text
+    assert answer.json["serviceUnavailable"]["reason"] == "upgradeNeeded"
+    assert "run 'steelyard db upgrade --schema tags --url URL'" in answer.fault[1]
+    assert "no file" in caplog.text
+
+
+def test_aborted_transaction_is_a_503_with_advice(
+    troubled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def abort(*_: object) -> None:
+        raise errors.TransactionAborted(SECRET)
+
+    _, ask = troubled
+    monkeypatch.setattr(TagService, "tags", abort)
+    answer = ask("GET", ALL)
+    assert (answer.status, answer.json["serviceUnavailable"]["reason"]) == (
+        503,
+        "transactionAborted",
+    )
+    assert "list the tags to see the result, and retry later" in answer.fault[1]
