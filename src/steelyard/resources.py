@@ -38,7 +38,7 @@ GREATEST = 2**31 - 1  # the greatest integer in Placement's tables
 _DIGITS = len(str(GREATEST))
 _RESOURCE_CLASS = re.compile(r"[A-Z0-9_]{1,255}")
 _KEY = re.compile(r"(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)", re.DOTALL)
-_MIB_PER_GIB = 1024
+MIB_PER_GIB = 1024
 
 
 class RequestKey(NamedTuple):
@@ -133,7 +133,7 @@ def flavor_sizes(flavor: object, stated: set[str]) -> Iterator[tuple[str, int]]:
 
 def flavor_disk(root_gb: int, ephemeral_gb: int, swap_mb: int) -> int:
     """Return the disk in GiB that a server of a flavor uses on its host, as Nova counts it."""
-    return root_gb + ephemeral_gb + -(-swap_mb // _MIB_PER_GIB)  # swap is rounded up
+    return root_gb + ephemeral_gb + -(-swap_mb // MIB_PER_GIB)  # swap is rounded up
 
 
 def _size(flavor: object, name: str) -> int:
@@ -235,9 +235,9 @@ def quantity(
         return Quantity(plain(amount), "GiB")
     if resource_class != "MEMORY_MB":
         return Quantity(plain(amount), "")
-    if abs(amount) < _MIB_PER_GIB:
+    if abs(amount) < MIB_PER_GIB:
         return Quantity(plain(amount), "MiB")
-    return Quantity(plain((rounded or round)(amount * 10 / _MIB_PER_GIB) / 10), "GiB")
+    return Quantity(plain((rounded or round)(amount * 10 / MIB_PER_GIB) / 10), "GiB")
 
 
 def described(resource_class: str, amount: float) -> str:

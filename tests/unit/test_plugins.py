@@ -33,7 +33,7 @@ def test_installed_plugins_name_their_distribution() -> None:
 def test_load_with_an_unknown_name_lists_installed_plugins() -> None:
     with pytest.raises(PluginError) as caught:
         plugins.load_classes(WEIGHERS, ["RAMWeigher", "Nothing"])
-    assert str(caught.value).startswith("no weigher 'Nothing'; installed: RAMWeigher (")
+    assert str(caught.value).startswith("no weigher 'Nothing'; installed: CPUWeigher (")
     assert caught.value.text == "Nothing"
 
 

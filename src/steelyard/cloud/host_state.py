@@ -13,7 +13,7 @@ from typing import Any
 from steelyard.cloud.model import Cloud
 from steelyard.cloud.values import Aggregate, Flavor, Host, Server
 from steelyard.groups import ServerGroup
-from steelyard.resources import FIELDS, HOST_CLASSES, flavor_amounts, on_host
+from steelyard.resources import FIELDS, HOST_CLASSES, MIB_PER_GIB, flavor_amounts, on_host
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +63,10 @@ class HostState:
     @property
     def free_ram_mb(self) -> int:
         return self.ram_mb_total - self.ram_mb_reserved - self.ram_mb_used
+
+    @property
+    def free_disk_mb(self) -> int:
+        return (self.disk_gb_total - self.disk_gb_reserved - self.disk_gb_used) * MIB_PER_GIB
 
     def with_servers(self, *servers: Server) -> "HostState":
         """Return this state with more servers on the host."""

@@ -74,6 +74,30 @@ applies.
 """,
     ),
     cfg.Opt(
+        "cpu_weight_multiplier",
+        type=FiniteFloat(),
+        default=1.0,
+        mutable=True,
+        help="""
+The multiplier of CPUWeigher.
+
+It is like ``ram_weight_multiplier``, for free vCPUs. The metadata key is
+``cpu_weight_multiplier``.
+""",
+    ),
+    cfg.Opt(
+        "disk_weight_multiplier",
+        type=FiniteFloat(),
+        default=1.0,
+        mutable=True,
+        help="""
+The multiplier of DiskWeigher.
+
+It is like ``ram_weight_multiplier``, for free disk. The metadata key is
+``disk_weight_multiplier``.
+""",
+    ),
+    cfg.Opt(
         "soft_affinity_weight_multiplier",
         type=FiniteFloat(),
         default=1000.0,
@@ -126,6 +150,8 @@ If the list is empty, only the hosts themselves are domains.
         default=4.0,
         help="""
 The number of vCPUs that CapacityFilter lets servers use for each CPU of a host.
+
+CPUWeigher counts the free vCPUs with the same number.
 """,
     ),
     cfg.Opt(
@@ -183,6 +209,8 @@ A host must pass all of them. Put cheap filters that reject many hosts first. Ev
         "enabled_weighers",
         default=[
             "RAMWeigher",
+            "CPUWeigher",
+            "DiskWeigher",
             "ServerGroupSoftAffinityWeigher",
             "ServerGroupSoftAntiAffinityWeigher",
         ],

@@ -91,9 +91,11 @@ def test_enter_shows_weights(opened: Open, decision: str) -> None:
     watched = opened(decision)
     tab_to(watched, "b3")
     press(watched, "Enter")
-    assert watched.page.locator("tr.detail").inner_text().split("\n")[:3] == [
+    assert watched.page.locator("tr.detail").inner_text().split("\n")[:5] == [
         "Weight",
         "RAMWeigher: 90112, normalised 0.7857, times -1 is -0.7857",
+        "CPUWeigher: 108, normalised 0.9, times 1 is 0.9",
+        "DiskWeigher: 2048000, normalised 1, times 1 is 1",
         "ServerGroupSoftAntiAffinityWeigher: 0, normalised 1, times 1.5 is 1.5",
     ]
 

@@ -79,7 +79,7 @@ def test_selection_loads_new_decision(opened: Open, served: Served) -> None:
     assert page.title() == "gpu.large goes to d1 · steelyard"
     assert page.url == f"{served.url}?flavor=gpu.large&group="
     expect(page.locator("#announcement")).to_have_text(
-        "gpu.large goes to d1. It weighs 1, and no other host fits."
+        "gpu.large goes to d1. It weighs 3, and no other host fits."
     )
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Tab")

@@ -105,8 +105,8 @@ def test_rows_are_sorted_by_verdict(
     view = viewed(scheduler, "plain")
     assert [(row.host, row.verdict) for row in view.rows] == [
         ("alone", HostVerdict.CHOSEN),
-        ("a1", HostVerdict.FITS),
         ("a2", HostVerdict.FITS),
+        ("a1", HostVerdict.FITS),
         ("b1", HostVerdict.FITS),
         ("b2", HostVerdict.REJECTED),
     ]
@@ -212,7 +212,12 @@ def test_view_without_failure_domains_option_has_no_domains(scheduler: FilterSch
 
 
 def test_bars_share_scale_with_negative_weights_left_of_axis(configured: Any) -> None:
-    lines = ("ram_weight_multiplier = -1", "soft_anti_affinity_weight_multiplier = 3")
+    lines = (
+        "ram_weight_multiplier = -1",
+        "cpu_weight_multiplier = 0",
+        "soft_anti_affinity_weight_multiplier = 3",
+        "enabled_weighers = RAMWeigher, CPUWeigher, ServerGroupSoftAntiAffinityWeigher",
+    )
     view = viewed(FilterScheduler(cloud(), configured(*lines)), "nvme", "spread")
     # The longest bar has 3 units right of the axis and 1 left of it.
     assert view.axis == BAR_WIDTH / 4
@@ -224,18 +229,21 @@ def test_bars_share_scale_with_negative_weights_left_of_axis(configured: Any) ->
     assert apart.start + apart.width == BAR_WIDTH
     assert [(each.name, each.used) for each in view.weighers] == [
         ("RAMWeigher", True),
-        ("ServerGroupSoftAffinityWeigher", False),
+        ("CPUWeigher", False),
         ("ServerGroupSoftAntiAffinityWeigher", True),
     ]
     assert [each.weigher for each in rows["a2"].contributions] == [
         "RAMWeigher",
+        "CPUWeigher",
         "ServerGroupSoftAntiAffinityWeigher",
     ]
     assert sum(each.multiplied for each in rows["a2"].contributions) == rows["a2"].weight
 
 
 def test_weights_of_0_have_no_bars(configured: Any) -> None:
-    scheduler = FilterScheduler(cloud(), configured("ram_weight_multiplier = 0"))
+    scheduler = FilterScheduler(
+        cloud(), configured("ram_weight_multiplier = 0", "enabled_weighers = RAMWeigher")
+    )
     view = viewed(scheduler, "plain")
     assert all(row.segments == () for row in view.rows)
     assert [row.weight for row in view.rows] == [0, 0, 0, 0, None]

@@ -134,7 +134,9 @@ def texts_of_rejections() -> Iterator[str]:
 def texts_on_trial(configured: Any, caplog: pytest.LogCaptureFixture) -> Iterator[str]:
     """Yield the cells of commands and the lines of the log about a filter on trial."""
     name = "AggregateInstanceTypeFilter"
-    conf = configured(f"enabled_filters = {name}", f"trial_filters = {name}")
+    conf = configured(
+        f"enabled_filters = {name}", f"trial_filters = {name}", "enabled_weighers = RAMWeigher"
+    )
     hosts = {name: Host(name, 8, 8192, 100) for name in ("a", "b")}
     cloud = Cloud(hosts, {}, {"web": flavor(ssd="nvme")})
     scheduler = FilterScheduler(cloud, conf)

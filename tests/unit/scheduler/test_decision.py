@@ -34,10 +34,12 @@ def test_decision_explains_every_host(conf: Any) -> None:
         (w.weigher, w.raw, w.normalised, w.multiplier, w.multiplied) for w in chosen.weights
     ] == [
         ("RAMWeigher", 4096.0, 1.0, 1.0, 1.0),
+        ("CPUWeigher", 16.0, 1.0, 1.0, 1.0),
+        ("DiskWeigher", 102400.0, 1.0, 1.0, 1.0),
         ("ServerGroupSoftAffinityWeigher", 0.0, 0.0, 1000.0, 0.0),
         ("ServerGroupSoftAntiAffinityWeigher", 0.0, 0.0, 1000.0, 0.0),
     ]
-    assert (other.weight, chosen.weight, rejected.weight) == (0.5, 1.0, None)
+    assert (other.weight, chosen.weight, rejected.weight) == (2.5, 3.0, None)
     assert rejected.passed == ("InServiceFilter", "CapacityFilter", "TraitsFilter")
     assert rejected.rejected_by == "AggregateInstanceTypeFilter"
     assert rejected.reason == "key 'ssd': flavor wants 'nvme', aggregate 'rack-b' offers 'sata'"

@@ -25,8 +25,13 @@ def scheduler(conf: Any) -> Any:
     return FilterScheduler(cloud(), conf)
 
 
-def test_select_spreads_servers_by_free_ram(scheduler: Any) -> None:
+def test_select_spreads_servers_by_free_ram(configured: Any) -> None:
+    scheduler = FilterScheduler(cloud(), configured("enabled_weighers = RAMWeigher"))
     assert hosts_of(scheduler, "small", count=6) == ["b", "b", "b", "b", "a", "b"]
+
+
+def test_select_spreads_servers_by_free_ram_vcpus_and_disk(scheduler: Any) -> None:
+    assert hosts_of(scheduler, "small", count=6) == ["b", "b", "b", "a", "b", "a"]
 
 
 def test_select_stacks_servers_with_negative_multiplier(configured: Any) -> None:

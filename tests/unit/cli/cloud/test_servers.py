@@ -84,7 +84,7 @@ def test_move_shows_the_weight_of_the_chosen_host(
         argv = ("server", "move", "s", "--seed", str(seed), "--cloud", cloud, "-f", "json")
         moved = json.loads(run("--config-file", conf, *argv).out)
         weights.add((moved["to"], round(moved["weight"], 3)))
-    assert weights == {("h2", 0.4), ("h3", 0.6), ("h4", 0.8), ("h5", 1.0)}
+    assert weights == {("h2", 2.4), ("h3", 2.6), ("h4", 2.8), ("h5", 3.0)}
 
 
 def test_move_never_chooses_the_current_host(steelyard: Any, cloud: pathlib.Path) -> None:
