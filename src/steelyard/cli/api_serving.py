@@ -1,8 +1,9 @@
 """Commands that serve an API for trial use."""
 
+import abc
 import argparse
 import signal
-from typing import ClassVar
+from typing import Any, ClassVar
 from wsgiref.types import WSGIApplication
 
 from oslo_config import cfg
@@ -10,6 +11,7 @@ from oslo_config import cfg
 from steelyard import conf as options
 from steelyard import extras
 from steelyard.cli.commands import Command
+from steelyard.cli.consumers import require_database
 from steelyard.cli.inputs import addresses
 from steelyard.cli.inputs.consumer_models import URL_EXAMPLES
 from steelyard.web.listening import ended_by, is_loopback, written
@@ -24,6 +26,9 @@ class ServingCommand(Command):
     """A command that serves an API over the database of a group of options."""
 
     group: ClassVar[str]
+    database: ClassVar[str]
+    """The name of the database in messages."""
+
     port: ClassVar[int]
     """The default port."""
 
@@ -43,7 +48,26 @@ class ServingCommand(Command):
         )
         return parser
 
-    def trust_this_machine(self, conf: cfg.ConfigOpts, host: str) -> str:
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        conf = self.configuration()
+        group = self.register(conf)
+        require_database(conf, self.group, self.database, parsed_args.url)
+        told = self._trust_this_machine(conf, parsed_args.host)
+        application = self.application(conf, parsed_args.url)
+        self._serve(parsed_args, application, told, group.max_body)
+
+    @abc.abstractmethod
+    def register(self, conf: cfg.ConfigOpts) -> Any:
+        """Register the options of the group and return their values."""
+
+    @abc.abstractmethod
+    def application(self, conf: cfg.ConfigOpts, url: str | None) -> WSGIApplication:
+        """Return the application over the database at the URL, by default the configured one.
+
+        Implementations enter their resources into ``opened``, which closes them at the end.
+        """
+
+    def _trust_this_machine(self, conf: cfg.ConfigOpts, host: str) -> str:
         """Trust local requests if only this machine can connect, and return a line that says so.
 
         Then a trial needs no proxy. Configured proxies stay in force, and the line is empty.
@@ -56,7 +80,7 @@ class ServingCommand(Command):
             f"[{self.group}] is empty\n"
         )
 
-    def serve(
+    def _serve(
         self, parsed_args: argparse.Namespace, application: WSGIApplication, told: str, most: int
     ) -> None:
         """Print ``told`` and the URL, and serve the application until a signal ends the command.

@@ -1,11 +1,13 @@
 """The command ``consumer serve``."""
 
-import argparse
+from typing import Any
+from wsgiref.types import WSGIApplication
+
+from oslo_config import cfg
 
 from steelyard import conf as options
 from steelyard import consumers, extras
 from steelyard.cli.api_serving import ServingCommand
-from steelyard.cli.consumers import require_database
 
 
 class ConsumerServe(ServingCommand):
@@ -21,21 +23,21 @@ class ConsumerServe(ServingCommand):
         "steelyard --config-file consumers.conf consumer serve --port 8779",
     )
     group = options.CONSUMERS_GROUP
+    database = "consumer"
     port = 8778
     api = "consumers"
     trusted = "X-Project-Id, X-User-Id and X-Roles"
 
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
+    def register(self, conf: cfg.ConfigOpts) -> Any:
+        return options.register_consumers(conf)
+
+    def application(self, conf: cfg.ConfigOpts, url: str | None) -> WSGIApplication:
         with extras.required("sql", "the consumer store"):
             from steelyard.sql.configured import database_url  # noqa: PLC0415  (an extra)
         with extras.required("api", "the HTTP API of consumers"):
             from steelyard.consumers.http.api import make_application  # noqa: PLC0415  (an extra)
-        conf = self.configuration()
-        group = options.register_consumers(conf)
         self.warn_of_unknown_options(conf)
-        require_database(conf, self.group, "consumer", parsed_args.url)
-        told = self.trust_this_machine(conf, parsed_args.host)
-        where = database_url(conf, self.group, parsed_args.url)
+        where = database_url(conf, self.group, url)
         store = self.opened.enter_context(consumers.ConsumerStore(where))
         store.require_tables()
-        self.serve(parsed_args, make_application(store, conf), told, group.max_body)
+        return make_application(store, conf)

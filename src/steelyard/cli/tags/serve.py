@@ -1,7 +1,7 @@
 """The command ``tags serve``."""
 
-import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from wsgiref.types import WSGIApplication
 
 from oslo_config import cfg
 
@@ -9,7 +9,6 @@ from steelyard import conf as options
 from steelyard import extras
 from steelyard.cli.api_serving import ServingCommand
 from steelyard.cli.commands import Command
-from steelyard.cli.consumers import require_tag_database
 
 if TYPE_CHECKING:
     from steelyard.tags import TagService
@@ -29,24 +28,25 @@ class TagsServe(ServingCommand):
     )
 
     group = options.TAGS_GROUP
+    database = "tag"
     port = 8780
     api = "tags"
     trusted = "X-Project-Id and X-User-Id"
 
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
+    def register(self, conf: cfg.ConfigOpts) -> Any:
+        return options.register_tags(conf)
+
+    def application(self, conf: cfg.ConfigOpts, url: str | None) -> WSGIApplication:
         with extras.required("sql", "the tag service"):
             from steelyard.tags.jobs.watch import Watch  # noqa: PLC0415  (an extra)
         with extras.required("api", "the HTTP API of instance tags"):
             from steelyard.tags.http.api import make_application  # noqa: PLC0415  (as above)
-        conf = self.configuration()
-        group = options.register_tags(conf)
-        require_tag_database(conf, parsed_args.url)
-        told = self.trust_this_machine(conf, parsed_args.host)
-        service = ready_service(self, conf, parsed_args.url)
+        group = self.register(conf)
+        service = ready_service(self, conf, url)
         application = make_application(service, conf)
         watch = Watch(service.jobs, group.marks_kept, reconcile_every=group.reconcile_every)
-        with watch.every(group.poll_interval).in_background():
-            self.serve(parsed_args, application, told, group.max_body)
+        self.opened.enter_context(watch.every(group.poll_interval).in_background())
+        return application
 
 
 def ready_service(command: Command, conf: cfg.ConfigOpts, url: str | None = None) -> "TagService":
