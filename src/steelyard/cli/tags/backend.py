@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from steelyard import conf as options
 from steelyard import errors, extras
 from steelyard.cli.commands import Showing, Shown
-from steelyard.cli.tags.operations import OnTheDatabase
+from steelyard.cli.tags.sources import OnTheDatabase
 
 if TYPE_CHECKING:
     from steelyard.tags.database.store import TagStore

@@ -13,7 +13,7 @@ from steelyard import conf as options
 from steelyard import errors
 from steelyard.cli.commands import INTERRUPTED, USERS_MISTAKE, Listed, Listing
 from steelyard.cli.outputs import progress
-from steelyard.cli.tags.operations import OnTheDatabase
+from steelyard.cli.tags.sources import OnTheDatabase
 from steelyard.tags.names import Owner, Prefixes
 from steelyard.tags.plans import Plan
 
