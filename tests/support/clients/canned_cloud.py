@@ -109,6 +109,27 @@ server_groups:
 servers:
   web-1: {{host: node1, flavor: small, group: web, uuid: {SERVER}}}
 """
+WRITTEN_JSON = f"""\
+{{
+  "hosts": {{
+    "node1": {{"vcpus": 8, "ram_mb": 8192, "disk_gb": 100, "traits": ["HW_CPU_X86_AVX2"], \
+"uuid": "{HOST}", "reserved": {{"vcpus": 1}}, "used": {{"vcpus": 2}}, \
+"allocation_ratios": {{"vcpus": 4.0, "ram_mb": 1.0, "disk_gb": 1.0}}}}
+  }},
+  "aggregates": {{
+    "fast": {{"hosts": ["node1"], "metadata": {{"ssd": "nvme"}}}}
+  }},
+  "flavors": {{
+    "small": {{"vcpus": 1, "ram_mb": 1024, "disk_gb": 10, "extra_specs": {{"ssd": "nvme"}}}}
+  }},
+  "server_groups": {{
+    "web": {{"policy": "anti-affinity", "rules": {{"max_server_per_host": 2}}, "uuid": "{GROUP}"}}
+  }},
+  "servers": {{
+    "web-1": {{"host": "node1", "flavor": "small", "group": "web", "uuid": "{SERVER}"}}
+  }}
+}}
+"""
 SUMMARY = "1 host, 1 aggregate, 1 flavor, 1 server group, 1 server\n"
 IMPORT = ["cloud", "import", "--os-cloud", "here"]
 

@@ -6,7 +6,7 @@ import os
 from steelyard import errors
 from steelyard.cli.commands import INTERRUPTED, Command
 from steelyard.cli.inputs import os_clouds, parsing
-from steelyard.cli.inputs.cloud_names import USUAL_FILE
+from steelyard.cli.inputs.cloud_names import IMPORTED_FILE, USUAL_FILES, usual_files
 from steelyard.cli.outputs.progress import watched
 from steelyard.cloud import Cloud, saving
 from steelyard.live import fetching, importing
@@ -36,9 +36,9 @@ class CloudImport(Command):
             "--output",
             metavar="FILE",
             type=parsing.file_name,
-            default=USUAL_FILE,
+            default=IMPORTED_FILE,
             help="cloud file to write, JSON if the name ends in .json, else YAML; - writes YAML to "
-            f"standard output; default: {USUAL_FILE}",
+            f"standard output; default: {IMPORTED_FILE}",
         )
         parser.add_argument("--replace", action="store_true", help="replace the file if it exists")
         return parser
@@ -68,8 +68,16 @@ class CloudImport(Command):
 def _require_place(output: str, *, replace: bool) -> None:
     """Raise an error if the file cannot be written, before a large cloud is read.
 
-    Raises Conflict if the file exists and ``replace`` is false, otherwise BadRequest.
+    Raises Conflict if the file exists and ``replace`` is false, or if commands would then find two
+    files by default; otherwise BadRequest.
     """
+    if os.path.abspath(output) in map(os.path.abspath, USUAL_FILES):
+        for other in usual_files():
+            if os.path.abspath(other) != os.path.abspath(output):
+                raise errors.Conflict(
+                    f"cannot write {output!r}: {other!r} exists too, and commands read one of them "
+                    f"by default; delete {other!r}, or replace it with --output {other} --replace"
+                )
     if os.path.exists(output) and not replace:
         raise errors.Conflict(
             f"{output!r} already exists: replace it with --replace, or name another file with "

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from steelyard import errors
 from steelyard.cloud import loading
 
-USUAL_FILE = "cloud.yaml"
-"""The file that commands read by default, and that an import writes by default."""
+USUAL_FILES = ("cloud.yaml", "cloud.json")
+"""The files that commands read by default; only one of them may exist."""
+
+IMPORTED_FILE = "cloud.json"
+"""The file that an import writes by default."""
 
 EXAMPLE = importlib.resources.files("steelyard.cloud") / "example.yaml"
 """The cloud that comes with steelyard."""
@@ -53,9 +56,15 @@ def names(section: str, arguments: Sequence[str]) -> list[str]:
     return [name for name in found if isinstance(name, str)] if isinstance(found, dict) else []
 
 
+def usual_files() -> list[str]:
+    """Return which of the files that commands read by default exist."""
+    return [name for name in USUAL_FILES if os.path.exists(name)]
+
+
 def _cloud_file(arguments: Sequence[str]) -> str:
     files: dict[str, str] = {}
     for option, following in itertools.pairwise([*arguments, ""]):
         name, equals, value = option.partition("=")
         files[name] = value if equals else following
-    return next((files[name] for name in _FILE_OPTIONS if name in files), USUAL_FILE)
+    named = [files[name] for name in _FILE_OPTIONS if name in files]
+    return next(iter([*named, *usual_files()]), "")

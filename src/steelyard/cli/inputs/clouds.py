@@ -14,7 +14,7 @@ from steelyard import errors
 from steelyard.cli.app import App
 from steelyard.cli.commands import Command
 from steelyard.cli.inputs import parsing
-from steelyard.cli.inputs.cloud_names import EXAMPLE, USUAL_FILE
+from steelyard.cli.inputs.cloud_names import EXAMPLE, USUAL_FILES, usual_files
 from steelyard.cli.outputs import progress
 from steelyard.cloud import Cloud, model
 from steelyard.cloud.saving import SavedCloud
@@ -51,7 +51,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=parsing.file_name,
         help=f"cloud file to read, JSON if the name ends in .json, else YAML; - reads YAML from "
-        f"standard input; default: {USUAL_FILE}",
+        f"standard input; default: {' or '.join(USUAL_FILES)}",
     )
     source.add_argument(
         "--example", action="store_true", help="use the cloud that comes with steelyard"
@@ -75,15 +75,25 @@ def called(parsed_args: argparse.Namespace) -> str:
 
 
 def file_name(parsed_args: argparse.Namespace) -> str:
-    """Return the path of the chosen cloud file. Raises BadRequest if there is no default file."""
+    """Return the path of the chosen cloud file.
+
+    Raises BadRequest if there is no default file, or more than one.
+    """
     if parsed_args.cloud is not None:
         return str(parsed_args.cloud)
-    if not os.path.exists(USUAL_FILE):
+    found = usual_files()
+    if not found:
         raise errors.BadRequest(
-            f"no {USUAL_FILE} in the current directory: name a file with --cloud, create one with "
-            f"'steelyard cloud import', or use the cloud that comes with steelyard with --example"
+            f"no {' or '.join(USUAL_FILES)} in the current directory: name a file with --cloud, "
+            f"create one with 'steelyard cloud import', or use the cloud that comes with steelyard "
+            f"with --example"
         )
-    return USUAL_FILE
+    if len(found) > 1:
+        raise errors.BadRequest(
+            f"both {' and '.join(found)} are in the current directory: name one of them with "
+            f"--cloud, or delete the other"
+        )
+    return found[0]
 
 
 def read(path: str) -> Cloud:

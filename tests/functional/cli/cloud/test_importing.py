@@ -27,6 +27,7 @@ from support.clients.canned_cloud import (
     SERVER,
     SUMMARY,
     WRITTEN,
+    WRITTEN_JSON,
     Changing,
 )
 from support.clients.canned_services import Server
@@ -41,10 +42,10 @@ def test_import_writes_the_cloud_file(server: Server, capsys: Any) -> None:
         assert cli.main(IMPORT) == 0
     finally:
         os.umask(before)
-    assert pathlib.Path("cloud.yaml").read_text() == WRITTEN
-    assert stat.S_IMODE(os.stat("cloud.yaml").st_mode) == 0o640
-    assert os.listdir() == ["cloud.yaml"]
-    assert capsys.readouterr() == ("", f"steelyard: cloud.yaml: {SUMMARY}")
+    assert pathlib.Path("cloud.json").read_text() == WRITTEN_JSON
+    assert stat.S_IMODE(os.stat("cloud.json").st_mode) == 0o640
+    assert os.listdir() == ["cloud.json"]
+    assert capsys.readouterr() == ("", f"steelyard: cloud.json: {SUMMARY}")
     versions = {version for _, version in server.asked}
     assert versions == {"compute 2.64", "placement 1.14"}
     assert all(agent.startswith("steelyard/") for agent in server.agents), server.agents
@@ -56,12 +57,12 @@ def test_imported_file_is_the_default_of_other_commands(server: Server, capsys: 
     assert capsys.readouterr().out == "node1\n"
 
 
-def test_import_writes_json_and_standard_output(server: Server, capsys: Any) -> None:
+def test_import_writes_yaml_and_standard_output(server: Server, capsys: Any) -> None:
     assert cli.main([*IMPORT, "--output", "-"]) == 0
     assert capsys.readouterr() == (WRITTEN, f"steelyard: standard output: {SUMMARY}")
-    assert cli.main([*IMPORT, "--output", "c.json"]) == 0
-    assert list(json.loads(pathlib.Path("c.json").read_text())["servers"]) == ["web-1"]
-    assert os.listdir() == ["c.json"]
+    assert cli.main([*IMPORT, "--output", "c.yaml"]) == 0
+    assert pathlib.Path("c.yaml").read_text() == WRITTEN
+    assert os.listdir() == ["c.yaml"]
     pathlib.Path("-").touch()
     assert cli.main([*IMPORT, "--output", "-"]) == 0
     assert not pathlib.Path("-").read_bytes()
@@ -105,28 +106,46 @@ def test_import_writes_to_a_pipe(server: Server) -> None:
 
 
 def test_import_replaces_a_file_only_with_replace(server: Server, capsys: Any) -> None:
-    path = pathlib.Path("cloud.yaml")
+    path = pathlib.Path("cloud.json")
     path.write_text("is no cloud")
     path.chmod(0o604)
     assert cli.main(IMPORT) == 2
     assert capsys.readouterr().err == (
-        "steelyard: 'cloud.yaml' already exists: replace it with --replace, or name another file "
+        "steelyard: 'cloud.json' already exists: replace it with --replace, or name another file "
         "with --output\n"
     )
     assert path.read_text() == "is no cloud"
     assert not server.asked
     assert cli.main([*IMPORT, "--replace"]) == 0
-    assert path.read_text() == WRITTEN
+    assert path.read_text() == WRITTEN_JSON
     assert stat.S_IMODE(path.stat().st_mode) == 0o604
 
 
+@pytest.mark.parametrize(
+    ("output", "other"), [("cloud.json", "cloud.yaml"), ("cloud.yaml", "cloud.json")]
+)
+def test_import_beside_another_usual_file_sends_no_request(
+    server: Server, capsys: Any, output: str, other: str
+) -> None:
+    pathlib.Path(other).touch()
+    assert cli.main([*IMPORT, "--replace", "--output", os.path.abspath(output)]) == 2
+    assert capsys.readouterr().err == (
+        f"steelyard: cannot write {os.path.abspath(output)!r}: {other!r} exists too, and commands "
+        f"read one of them by default; delete {other!r}, or replace it with --output {other} "
+        f"--replace\n"
+    )
+    assert not server.asked
+    assert cli.main([*IMPORT, "--replace", "--output", other]) == 0
+    assert os.listdir() == [other]
+
+
 def test_file_created_during_an_import_stays(server: Server, capsys: Any) -> None:
-    path = pathlib.Path("cloud.yaml")
+    path = pathlib.Path("cloud.json")
     server.answers = Changing(server.answers, lambda: path.write_text("not ours"))
     assert cli.main(IMPORT) == 2
-    assert capsys.readouterr().err == "steelyard: 'cloud.yaml' already exists\n"
+    assert capsys.readouterr().err == "steelyard: 'cloud.json' already exists\n"
     assert path.read_text() == "not ours"
-    assert os.listdir() == ["cloud.yaml"]
+    assert os.listdir() == ["cloud.json"]
 
 
 def test_interrupted_import_leaves_no_file(server: Server, capsys: Any) -> None:
@@ -169,14 +188,14 @@ def test_import_without_admin_reports_missing_data(server: Server, capsys: Any) 
         strict=True,
     ):
         assert words in remark
-    assert "  web:\n" in pathlib.Path("cloud.yaml").read_text()
+    assert '    "web": {' in pathlib.Path("cloud.json").read_text()
 
 
 def test_import_writes_public_and_private_flavors(server: Server) -> None:
     private = {"flavors": [{"id": "2", "name": "secret", **FLAVOR}]}
     server.answers["/flavors/detail?is_public=False"] = (200, json.dumps(private).encode())
     assert cli.main(IMPORT) == 0
-    assert list(Cloud.load("cloud.yaml").flavors) == ["secret", "small"]
+    assert list(Cloud.load("cloud.json").flavors) == ["secret", "small"]
 
 
 def test_import_counts_providers_without_a_host_in_nova(server: Server, capsys: Any) -> None:
@@ -195,7 +214,7 @@ def test_import_counts_providers_without_a_host_in_nova(server: Server, capsys: 
         f"a host in Nova: shared storage, or hosts whose compute service was deleted"
     )
     assert "the nested resource providers of 1 host" in nested
-    assert "HW_CPU_X86_AVX2" in pathlib.Path("cloud.yaml").read_text()
+    assert "HW_CPU_X86_AVX2" in pathlib.Path("cloud.json").read_text()
 
 
 ALONE = [sys.executable, "-c", "import sys; from steelyard import cli; sys.exit(cli.main())"]
@@ -235,9 +254,9 @@ def test_progress_is_shown_on_a_terminal(slow: Server) -> None:
         shown = b"".join(iter(terminal.readline, b"end\r\n"))
     os.close(theirs)
     assert b"traits: 100%" in shown
-    assert shown.endswith(f"steelyard: cloud.yaml: {SUMMARY}".replace("\n", "\r\n").encode())
+    assert shown.endswith(f"steelyard: cloud.json: {SUMMARY}".replace("\n", "\r\n").encode())
 
 
 def test_progress_is_not_shown_without_a_terminal(slow: Server) -> None:
     done = subprocess.run([*ALONE, *IMPORT], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("", f"steelyard: cloud.yaml: {SUMMARY}")
+    assert (done.stdout, done.stderr) == ("", f"steelyard: cloud.json: {SUMMARY}")

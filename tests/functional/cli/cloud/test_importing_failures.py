@@ -16,7 +16,7 @@ from support.clients.canned_cloud import (
     IMPORT,
     PROVIDER,
     SERVERS,
-    WRITTEN,
+    WRITTEN_JSON,
     Busy,
     Changing,
     refused,
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(InfluxDB|service_type)")
 def test_import_retries_a_busy_service(server: Server, path: str, status: int) -> None:
     server.answers = Busy(server.answers, path, status)
     assert cli.main(IMPORT) == 0
-    assert pathlib.Path("cloud.yaml").read_text() == WRITTEN
+    assert pathlib.Path("cloud.json").read_text() == WRITTEN_JSON
 
 
 def test_retries_are_set_in_clouds_yaml(server: Server, tmp_path: Any, capsys: Any) -> None:

@@ -38,6 +38,13 @@ def test_names_come_from_the_cloud_file_of_the_arguments(
     assert cloud_names.names("flavors", arguments) == expected
 
 
+def test_names_come_from_the_usual_json_file(folder: pathlib.Path) -> None:
+    (folder / "cloud.yaml").unlink()
+    assert cloud_names.names("flavors", []) == []
+    (folder / "other.json").rename("cloud.json")
+    assert cloud_names.names("flavors", []) == ["other"]
+
+
 def test_names_come_from_the_example_cloud() -> None:
     assert "gpu.large" in cloud_names.names("flavors", ["--example"])
     assert cloud_names.names("servers", ["--example"]) == ["web-1"]

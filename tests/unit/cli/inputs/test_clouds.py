@@ -6,6 +6,7 @@ import pathlib
 
 import pytest
 
+from steelyard.cloud import Cloud, saving
 from support.cli.in_process import Run
 
 
@@ -23,8 +24,20 @@ def test_command_without_a_cloud_file_names_the_choices(run: Run, argv: list[str
     status, out, err = run(*argv)
     assert (status, out) == (2, "")
     assert err == (
-        "steelyard: no cloud.yaml in the current directory: name a file with --cloud, create one with 'steelyard cloud import', or use the cloud that comes with steelyard with --example\n"
+        "steelyard: no cloud.yaml or cloud.json in the current directory: name a file with --cloud, create one with 'steelyard cloud import', or use the cloud that comes with steelyard with --example\n"
     )
+
+
+def test_command_finds_the_usual_json_file(run: Run, cloud: pathlib.Path) -> None:
+    saving.create("cloud.json", Cloud.load(cloud))
+    status, out, err = run("server", "list")
+    assert (status, out) == (2, "")
+    assert err == (
+        "steelyard: both cloud.yaml and cloud.json are in the current directory: name one of them "
+        "with --cloud, or delete the other\n"
+    )
+    cloud.unlink()
+    assert run("schedule", "--flavor", "small", "-f", "value", "-c", "Host").out == "h2\n"
 
 
 def test_schedule_reads_the_usual_file(run: Run, cloud: pathlib.Path) -> None:
