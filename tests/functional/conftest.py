@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from steelyard import cli
+from steelyard.consumers import ConsumerStore
 from support.repository import ROOT
 from support.third_parties import THIRD_PARTY, install
 
@@ -87,3 +88,17 @@ def installed(wheel: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> 
         return commands
 
     return install
+
+
+@pytest.fixture
+def url(tmp_path: pathlib.Path) -> str:
+    """Return the URL of a file for consumers, which does not exist yet."""
+    return f"sqlite:///{tmp_path}/consumers.db"
+
+
+@pytest.fixture
+def store(url: str) -> ConsumerStore:
+    """Return a store of consumers in a file."""
+    made = ConsumerStore(url)
+    made.upgrade()
+    return made

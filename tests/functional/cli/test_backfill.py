@@ -14,11 +14,6 @@ OTHER = "00000000-0000-4000-8000-00000000000f"
 
 
 @pytest.fixture
-def url(tmp_path: Any) -> str:
-    return f"sqlite:///{tmp_path}/consumers.db"
-
-
-@pytest.fixture
 def store(url: str) -> ConsumerStore:
     """Return a store with two consumers without a type and two others."""
     made = ConsumerStore(url)

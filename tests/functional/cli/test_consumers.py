@@ -15,11 +15,6 @@ pytestmark = pytest.mark.usefixtures("closed_databases")
 
 
 @pytest.fixture
-def url(tmp_path: Any) -> str:
-    return f"sqlite:///{tmp_path}/consumers.db"
-
-
-@pytest.fixture
 def steelyard(url: str, capsys: Any) -> Any:
     def run(*argv: str) -> tuple[int, str, str]:
         status = cli.main([*argv, "--url", url])

@@ -13,13 +13,6 @@ from support.consumers.store_laws import C1, C2, C3, P1, P2, body
 pytestmark = pytest.mark.usefixtures("closed_databases")
 
 
-@pytest.fixture
-def store(tmp_path: Any) -> ConsumerStore:
-    made = ConsumerStore(f"sqlite:///{tmp_path}/consumers.db")
-    made.upgrade()
-    return made
-
-
 @pytest.mark.parametrize("check", contract.CONTRACT)
 def test_store_obeys_the_contract(store: ConsumerStore, check: Any) -> None:
     check(store)

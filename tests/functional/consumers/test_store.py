@@ -20,18 +20,6 @@ from support.consumers.store_laws import C1, C2, P1, body
 pytestmark = pytest.mark.usefixtures("closed_databases")
 
 
-@pytest.fixture
-def url(tmp_path: Any) -> str:
-    return f"sqlite:///{tmp_path}/consumers.db"
-
-
-@pytest.fixture
-def store(url: str) -> ConsumerStore:
-    made = ConsumerStore(url)
-    made.upgrade()
-    return made
-
-
 @pytest.mark.parametrize("check", store_laws.WRITES)
 def test_store_obeys_the_laws_of_writes(store: ConsumerStore, check: Any) -> None:
     check(store)

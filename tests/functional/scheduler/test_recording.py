@@ -35,18 +35,6 @@ USED = {"VCPU": 1, "MEMORY_MB": 512, "CUSTOM_LICENCE": 2, "VGPU": 1}
 
 
 @pytest.fixture
-def url(tmp_path: Any) -> str:
-    return f"sqlite:///{tmp_path}/consumers.db"
-
-
-@pytest.fixture
-def store(url: str) -> ConsumerStore:
-    made = ConsumerStore(url)
-    made.upgrade()
-    return made
-
-
-@pytest.fixture
 def path(tmp_path: pathlib.Path) -> pathlib.Path:
     made = tmp_path / "cloud.json"
     made.write_text(json.dumps(CLOUD))

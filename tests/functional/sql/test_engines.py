@@ -18,11 +18,6 @@ pytestmark = pytest.mark.usefixtures("closed_databases")
 SECRET = "hunter2"
 
 
-@pytest.fixture
-def url(tmp_path: pathlib.Path) -> str:
-    return f"sqlite:///{tmp_path}/consumers.db"
-
-
 @pytest.mark.parametrize(
     ("written", "message"),
     [
