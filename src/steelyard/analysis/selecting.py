@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from oslo_config import cfg
 
-from steelyard.cloud import Cloud
+from steelyard.cloud import Cloud, Host
+from steelyard.cloud.derived_uuids import uuid_of
 from steelyard.cloud.host_state import host_states
-from steelyard.cloud.loading import uuid_of
 from steelyard.filters.capacity import FreeCapacity, Supply, left_of
-from steelyard.resources import kind, quantity
+from steelyard.resources import FIELDS, kind, quantity
 from steelyard.text import uuids
 from steelyard.traits import (
     CandidatesRequest,
@@ -28,28 +28,45 @@ _MOST = 2**62  # a large ratio may make the capacity of a host infinite
 
 
 def trees_of(cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> ProviderTrees[ResourceProvider]:
-    """Return the hosts of the cloud as resource providers, without aggregates of Placement.
+    """Return the hosts of the cloud as resource providers, with the providers below them.
 
-    Each host is one provider. One server may use at most the host's total of a resource, as in the
-    inventories that Nova's drivers report. A host without a valid UUID has one derived from its
-    name.
+    One server may use at most the host's total of a resource, as in the inventories that Nova's
+    drivers report, unless the cloud has another limit. A host without a valid UUID has one derived
+    from its name.
     """
     capacity = FreeCapacity(conf)
     return ProviderTrees(
-        ResourceProvider(
-            uuids.canonical(state.uuid) or uuid_of(state.host),
-            state.host,
-            inventories={name: _inventory(supply) for name, supply in capacity.of(state)},
-            traits=state.traits,
-        )
+        provider
         for state in host_states(cloud)
+        for provider in _tree(cloud.hosts[state.host], dict(capacity.of(state)))
     )
 
 
-def _inventory(supply: Supply) -> Inventory:
+def _tree(host: Host, supplies: Mapping[str, Supply]) -> Iterator[ResourceProvider]:
+    """Yield the provider of the host, then those below it."""
+    root = uuids.canonical(host.uuid) or uuid_of(host.name)
+    yield ResourceProvider(
+        root,
+        host.name,
+        inventories={name: _inventory(host, name, each) for name, each in supplies.items()},
+        traits=host.traits,
+        aggregates=host.placement_aggregates,
+    )
+    for provider in host.providers:
+        yield dataclasses.replace(provider, parent=provider.parent or root)
+
+
+def _inventory(host: Host, resource_class: str, supply: Supply) -> Inventory:
     limit = int(min(supply.limit, _MOST))
     used = max(round(supply.limit - supply.left), 0) if supply.limit <= _MOST else 0
-    return Inventory(limit, used, max_unit=max(int(supply.total), 1))
+    name = FIELDS.get(resource_class, resource_class)
+    return Inventory(
+        limit,
+        used,
+        min_unit=host.min_units.get(name, 1),
+        max_unit=host.max_units.get(name, max(int(supply.total), 1)),
+        step_size=host.step_sizes.get(name, 1),
+    )
 
 
 class RejectionReasons:

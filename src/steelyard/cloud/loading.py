@@ -3,23 +3,18 @@
 import contextlib
 import functools
 import os
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple, TypeVar
 
 from steelyard import errors
 from steelyard.aggregates import flag
-from steelyard.cloud import entries, garbage, records, syntax
+from steelyard.cloud import entries, garbage, host_details, records, server_details, syntax
+from steelyard.cloud.derived_uuids import uuid_of
 from steelyard.cloud.records import Field, RecordFields
 from steelyard.cloud.syntax import Mistake, Path
 from steelyard.cloud.values import Aggregate, Flavor, Host, Server
 from steelyard.groups import Policy, ServerGroup, parse_rules
 from steelyard.resources import FIELDS, check_class
-
-# The namespace of UUIDs that are derived from names.
-_NAMESPACE = uuid.UUID("5d9e5d2f-93b5-4c1b-9c4f-0b8a7c3c1a51")
-
-_DERIVED_VERSION = "5"
 
 _RESOURCES = tuple(FIELDS.values())
 
@@ -92,10 +87,11 @@ def _described(sections: Mapping[str, Any], read: records.Reader) -> Described:
         return [list(found), *read(section, found, fields)]
 
     hosts = {host.name: host for host in map(Host, *columns("hosts", _HOST))}
+    host_details.check_unique(hosts.values())
     host_names = {name: name for name in hosts}
     aggregates = {
-        name: Aggregate(name, metadata, members)
-        for name, members, metadata in zip(
+        name: Aggregate(name, metadata, members, uuid)
+        for name, members, metadata, uuid in zip(
             *columns("aggregates", _aggregate_fields(host_names)), strict=True
         )
     }
@@ -156,7 +152,7 @@ def _reason(value: Any, path: Path) -> str:
 
 
 def _by_resource(
-    parse: Callable[[Any, Path], ValueT], value: Any, path: Path, others: Any = None
+    parse: Callable[..., ValueT], value: Any, path: Path, others: Any = None
 ) -> dict[str, ValueT]:
     """Return values by resource; the file may leave out any of them.
 
@@ -208,20 +204,6 @@ def _at(path: Path) -> Iterator[None]:
         raise Mistake(error.message, path, text=error.text) from error
 
 
-def uuid_of(name: str) -> str:
-    """Return the UUID of a host, group or server that has none in the file.
-
-    It depends only on the name, so it does not change between loads of the file.
-    """
-    return str(uuid.uuid5(_NAMESPACE, name))
-
-
-def is_derived(text: str, name: str) -> bool:
-    """Return whether this is the UUID derived from the name."""
-    # The version of random UUIDs, such as Nova's, is 4; comparing it first saves most hashing.
-    return text[14:15] == _DERIVED_VERSION and text == uuid_of(name)
-
-
 def _section(sections: Mapping[str, Any], section: str) -> dict[str, Any]:
     """Return the content of the section by name; an absent section is empty."""
     described = entries.mapping(sections.get(section, {}), (section,))
@@ -235,6 +217,11 @@ def _section(sections: Mapping[str, Any], section: str) -> dict[str, Any]:
     return described
 
 
+_UNITS = Field(
+    functools.partial(_by_resource, functools.partial(entries.number, least=1)),
+    {},
+    beside="resources",
+)
 _AMOUNTS = {name: Field(entries.number) for name in _RESOURCES}
 # Each in the order of the attributes after the name.
 _HOST: RecordFields = {
@@ -246,6 +233,10 @@ _HOST: RecordFields = {
     "allocation_ratios": Field(functools.partial(_by_resource, entries.ratio), {}),
     "resources": Field(_classes, {}),
     "out_of_service": Field(_reason, ""),
+    "min_units": _UNITS,
+    "max_units": _UNITS,
+    "step_sizes": _UNITS,
+    **host_details.FIELDS,
 }
 _FLAVOR: RecordFields = {**_AMOUNTS, "extra_specs": Field(entries.text_mapping, {})}
 _GROUP: RecordFields = {
@@ -259,6 +250,7 @@ def _aggregate_fields(hosts: Mapping[str, str]) -> RecordFields:
     return {
         "hosts": Field(functools.partial(_members, hosts)),
         "metadata": Field(entries.text_mapping, {}),
+        "uuid": Field(entries.text, ""),
     }
 
 
@@ -270,4 +262,5 @@ def _server_fields(
         "flavor": Field(functools.partial(_known, "flavor", flavors)),
         "host": Field(functools.partial(_known, "host", hosts)),
         "group": Field(functools.partial(_group_of, groups), None),
+        **server_details.FIELDS,
     }

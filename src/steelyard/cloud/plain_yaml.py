@@ -158,7 +158,8 @@ class _Writer:
                     emit(scalar(item))
             emit(self._yaml.MappingEndEvent())
         elif isinstance(value, list):
-            emit(self._yaml.SequenceStartEvent(None, None, implicit=True, flow_style=True))
+            flat = not any(isinstance(item, dict) for item in value)
+            emit(self._yaml.SequenceStartEvent(None, None, implicit=True, flow_style=flat))
             for item in value:
                 self._emit(emit, item)
             emit(self._yaml.SequenceEndEvent())

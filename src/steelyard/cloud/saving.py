@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from steelyard import errors
-from steelyard.cloud import garbage, loading, model, plain_yaml, syntax
+from steelyard.cloud import (
+    garbage,
+    host_details,
+    loading,
+    model,
+    plain_yaml,
+    server_details,
+    syntax,
+)
+from steelyard.cloud.derived_uuids import is_derived
 from steelyard.cloud.model import Cloud
 from steelyard.cloud.values import Aggregate, Flavor, Host, Server
 from steelyard.groups import ServerGroup
@@ -149,12 +158,19 @@ def _host(host: Host) -> dict[str, Any]:
             allocation_ratios=dict(host.allocation_ratios),
             resources=dict(host.resources),
             out_of_service=host.out_of_service,
+            min_units=dict(host.min_units),
+            max_units=dict(host.max_units),
+            step_sizes=dict(host.step_sizes),
         ),
+        **host_details.describe(host),
     }
 
 
 def _aggregate(aggregate: Aggregate) -> dict[str, Any]:
-    return {"hosts": list(aggregate.hosts), **_given(metadata=dict(aggregate.metadata))}
+    return {
+        "hosts": list(aggregate.hosts),
+        **_given(metadata=dict(aggregate.metadata), uuid=aggregate.uuid),
+    }
 
 
 def _flavor(flavor: Flavor) -> dict[str, Any]:
@@ -178,7 +194,7 @@ def _server(server: Server) -> dict[str, Any]:
     described = {"host": server.host, "flavor": server.flavor.name}
     if server.group:
         described["group"] = server.group
-    return described | _uuid(server.name, server.uuid)
+    return described | _uuid(server.name, server.uuid) | server_details.describe(server)
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -187,4 +203,4 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 def _uuid(name: str, uuid: str) -> dict[str, str]:
     """Return the UUID as a field, unless it is the one derived from the name."""
-    return {"uuid": uuid} if uuid and not loading.is_derived(uuid, name) else {}
+    return {"uuid": uuid} if uuid and not is_derived(uuid, name) else {}

@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Mapping
 
+from steelyard.traits import ResourceProvider
+
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Aggregate:
@@ -11,6 +13,20 @@ class Aggregate:
     name: str
     metadata: Mapping[str, str]
     hosts: tuple[str, ...]
+    uuid: str = ""
+    """The UUID of the aggregate in Nova and Placement, if it is known."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CPUInfo:
+    """The CPU of a host, as its hypervisor reports it."""
+
+    arch: str = ""
+    vendor: str = ""
+    model: str = ""
+    features: frozenset[str] = frozenset()
+    topology: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Numbers by ``cells``, ``sockets``, ``cores`` and ``threads``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,6 +50,24 @@ class Host:
     """The amounts of other resource classes that servers may use, by the names in Placement."""
     out_of_service: str = ""
     """The reason why no server may be placed here; empty for a host that is in service."""
+    min_units: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """The least amounts that one server may use, by the names of ``used``."""
+    max_units: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """The greatest amounts that one server may use, by the names of ``used``."""
+    step_sizes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """The amounts whose multiples one server may use, by the names of ``used``."""
+    node: str = ""
+    """The name of the hypervisor, if it differs from that of the host."""
+    hypervisor_type: str = ""
+    hypervisor_version: int | None = None
+    cpu_info: CPUInfo | None = None
+    placement_aggregates: frozenset[str] = frozenset()
+    """The UUIDs of the aggregates in Placement that have the host's resource provider."""
+    providers: tuple[ResourceProvider, ...] = ()
+    """The resource providers below that of the host; those directly below it have no parent.
+
+    Their used amounts include those of the cloud's servers.
+    """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,3 +90,9 @@ class Server:
     flavor: Flavor
     host: str
     group: str | None = None
+    project: str = ""
+    user: str = ""
+    availability_zone: str = ""
+    """The zone that the server is pinned to; empty if it may be moved to other zones."""
+    image_properties: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    scheduler_hints: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)

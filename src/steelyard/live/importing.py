@@ -299,7 +299,9 @@ class _Supply:
 def _host(name: str, seen: Hypervisor, supply: _Supply, provider: Provider | None) -> Host:
     return Host(
         name,
-        **supply.totals,
+        supply.totals["vcpus"],
+        supply.totals["ram_mb"],
+        supply.totals["disk_gb"],
         traits=(None if provider is None else provider.traits) or frozenset(),
         uuid=seen.uuid,
         reserved={kind: amount for kind, amount in supply.reserved.items() if amount},

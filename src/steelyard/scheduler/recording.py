@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steelyard import errors
-from steelyard.cloud import Cloud, Server, loading
+from steelyard.cloud import Cloud, Server
+from steelyard.cloud.derived_uuids import uuid_of
 from steelyard.consumers.base import Body, ConsumerModel
 from steelyard.consumers.names import UNKNOWN
 from steelyard.scheduler.pipeline import FilterScheduler, Selection
@@ -140,7 +141,7 @@ def _named(server: Server) -> str:
 
 def _provider(host: str, cloud: Cloud) -> str:
     """Return the UUID of the host's resource provider."""
-    return cloud.hosts[host].uuid or loading.uuid_of(host)
+    return cloud.hosts[host].uuid or uuid_of(host)
 
 
 def _moved(found: Mapping[str, Any], server: Server, cloud: Cloud) -> Body:

@@ -9,7 +9,7 @@ import pytest
 
 from steelyard import cli
 from steelyard.cloud import Cloud, Flavor, Host
-from steelyard.cloud.loading import uuid_of
+from steelyard.cloud.derived_uuids import uuid_of
 from steelyard.consumers import ConsumerStore
 from steelyard.errors import BadRequest, Conflict, InvalidConsumerType, NoAccess, ServiceError
 from steelyard.scheduler import FilterScheduler

@@ -190,3 +190,30 @@ def test_each_rejected_provider_has_a_reason(
 
 def test_provider_without_a_name_is_shown_by_its_uuid() -> None:
     assert shown(ResourceProvider(uuid(1))) == uuid(1)
+
+
+def test_trees_of_a_cloud_have_limits_aggregates_and_nested_providers(conf: Any) -> None:
+    card = ResourceProvider(AGGREGATE, "card", inventories={"VGPU": Inventory(4)})
+    found = trees(
+        conf,
+        host(
+            "a",
+            min_units={"ram_mb": 64},
+            max_units={"vcpus": 2},
+            step_sizes={"ram_mb": 64},
+            placement_aggregates=frozenset({AGGREGATE}),
+            providers=(card,),
+        ),
+        host("b"),
+    )
+    for resources, rejected in (
+        ({"VCPU": 2, "MEMORY_MB": 64}, []),
+        ({"VCPU": 3}, ["a"]),
+        ({"MEMORY_MB": 32}, ["a"]),
+        ({"MEMORY_MB": 65}, ["a"]),
+        ({"VCPU": 1, "VGPU": 1}, ["b"]),
+    ):
+        request = CandidatesRequest({"": RequestGroup(resources)})
+        assert list(why_not(request, found)) == rejected
+    member = RequestGroup({"VCPU": 1}, member_of=frozenset({frozenset({AGGREGATE})}))
+    assert list(why_not(CandidatesRequest({"": member}), found)) == ["b"]

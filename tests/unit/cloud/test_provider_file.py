@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steelyard.cloud import Cloud, load_providers, model
-from steelyard.cloud.loading import uuid_of
+from steelyard.cloud.derived_uuids import uuid_of
 from steelyard.errors import InvalidCloud
 from steelyard.traits import Inventory, ProviderTrees, ResourceProvider
 
