@@ -73,6 +73,18 @@ def text(value: Any, path: Path) -> str:
     return value
 
 
+def name(value: Any, path: Path) -> str:
+    """Return the name of something in a cloud."""
+    found = text(value, path)
+    if not found or not found.isprintable():
+        raise Mistake(
+            f"invalid name {found!r}: expected at least one character, all printable",
+            path,
+            text=found,
+        )
+    return found
+
+
 def texts(value: Any, path: Path) -> list[str]:
     if not isinstance(value, list):
         raise Mistake(f"expected a list, got {shown(value)}", path, text=value)

@@ -207,13 +207,9 @@ def _at(path: Path) -> Iterator[None]:
 def _section(sections: Mapping[str, Any], section: str) -> dict[str, Any]:
     """Return the content of the section by name; an absent section is empty."""
     described = entries.mapping(sections.get(section, {}), (section,))
-    for name in described if "" in described or not all(map(str.isprintable, described)) else ():
-        if not name or not name.isprintable():
-            raise Mistake(
-                f"invalid name {name!r}: expected at least one character, all printable",
-                (section, name),
-                text=name,
-            )
+    if "" in described or not all(map(str.isprintable, described)):
+        for name in described:
+            entries.name(name, (section, name))
     return described
 
 

@@ -3,17 +3,19 @@
 import argparse
 import collections
 import dataclasses
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from steelyard import errors
 from steelyard.cli.commands import NO_VALID_HOST, Listed
-from steelyard.cli.inputs import clouds, recording
+from steelyard.cli.inputs import clouds, parsing, recording
 from steelyard.cli.inputs.recording import Recording
 from steelyard.cli.inputs.requests import RequestListing, asked
 from steelyard.cli.outputs.columns import Causes, Number, Weights
+from steelyard.cloud import request_file
 from steelyard.cloud.saving import SavedCloud
-from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Selection
+from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Selection, several
 from steelyard.scheduler.decision import Cause
 from steelyard.text.wording import counted
 
@@ -25,6 +27,7 @@ class Schedule(Recording, RequestListing):
 
     Nothing is changed without --commit, which adds the servers to the cloud file. With --url or
     --os-cloud, it also records their allocations, for consumers of the type INSTANCE.
+    With --requests, either all servers of the file are placed or none.
 
     The exit status is 0 if every server has a host, 1 if a server has none, and 2 if the input is
     invalid.
@@ -33,6 +36,7 @@ class Schedule(Recording, RequestListing):
     examples = (
         "steelyard schedule --example --flavor web.small --group web --count 2",
         "steelyard schedule --cloud cloud.yaml --flavor m1.small --commit",
+        "steelyard schedule --cloud cloud.yaml --requests requests.yaml --commit",
     )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -42,6 +46,13 @@ class Schedule(Recording, RequestListing):
             type=int,
             metavar="N",
             help="number of servers; default: 1, or 2 for --example without --flavor",
+        )
+        parser.add_argument(
+            "--requests",
+            metavar="FILE",
+            type=parsing.file_name,
+            help="file with a list of requests, JSON if the name ends in .json, else YAML; each "
+            "has a flavor and may have a count, a group and a name",
         )
         parser.add_argument(
             "--explain",
@@ -70,13 +81,9 @@ class Schedule(Recording, RequestListing):
         saved = _saved(parsed_args)
         cloud = clouds.described(parsed_args) if saved is None else saved.cloud
         scheduler = self.scheduler(parsed_args, cloud)
-        request = self.request(parsed_args, scheduler)
-        count = parsed_args.count
-        if count is None:
-            count = 1 if parsed_args.flavor else _EXAMPLE_COUNT
-        summary = {**asked(request), "servers": count}
+        select, summary = self._wanted(parsed_args, scheduler)
         try:
-            selection = scheduler.select(request, count)
+            selection = select()
         except NoValidHost as error:
             return Listed(
                 kind="servers",
@@ -88,7 +95,7 @@ class Schedule(Recording, RequestListing):
                     "causes": _fields(error.decision.causes),
                     "trial_causes": _fields(error.decision.trial_causes),
                 },
-                told=_trials(error.decisions, count),
+                told=_trials(error.decisions, error.count),
                 status=NO_VALID_HOST,
                 error=error,
             )
@@ -99,13 +106,29 @@ class Schedule(Recording, RequestListing):
             rows=[_row(each, explain=parsed_args.explain) for each in selection.decisions],
             summary={
                 **summary,
-                "placed": count,
+                "placed": len(selection.decisions),
                 "committed": parsed_args.commit,
                 "causes": [],
                 "trial_causes": _fields(selection.decisions[-1].trial_causes),
             },
-            told=_trials(selection.decisions, count),
+            told=_trials(selection.decisions, len(selection.decisions)),
         )
+
+    def _wanted(
+        self, parsed_args: argparse.Namespace, scheduler: FilterScheduler
+    ) -> tuple[Callable[[], Selection], dict[str, Any]]:
+        """Return the selection that the arguments ask for, to be called, and its summary."""
+        if parsed_args.requests is not None:
+            requests = request_file.load(parsed_args.requests, scheduler.cloud)
+            servers = sum(each.count for each in requests)
+            summary = {"requests": len(requests), "servers": servers}
+            return functools.partial(several.select_all, scheduler, requests), summary
+        request = self.request(parsed_args, scheduler)
+        count = parsed_args.count
+        if count is None:
+            count = 1 if parsed_args.flavor else _EXAMPLE_COUNT
+        select = functools.partial(scheduler.select, request, count)
+        return select, {**asked(request), "servers": count}
 
     def _commit(
         self,
@@ -126,6 +149,12 @@ class Schedule(Recording, RequestListing):
 
 def _check(parsed_args: argparse.Namespace) -> None:
     """Raise BadRequest for options that would have no effect."""
+    for option in ("flavor", "group", "count"):
+        if parsed_args.requests is not None and getattr(parsed_args, option) is not None:
+            raise errors.BadRequest(
+                f"--{option} and --requests cannot be used together: write the {option} into the "
+                f"file"
+            )
     if recording.records(parsed_args):
         if not parsed_args.commit:
             raise errors.BadRequest("only committed servers are recorded: add --commit")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from steelyard.cloud import Cloud
 from support.cli.in_process import Run
 
 
@@ -144,3 +145,59 @@ def test_seed_of_the_command_line_overrides_the_option(run: Run, tmp_path: Any) 
     seen = {run(*argv, "--seed", str(seed))[1] for seed in range(8)}
     assert len(seen) > 1
     assert run(*argv)[1] == run(*argv, "--seed", "1")[1]
+
+
+REQUESTS = "- {flavor: small, count: 2, group: near, name: shop}\n- {flavor: open}\n"
+
+
+def test_schedule_commits_the_servers_of_all_requests(
+    run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "requests.yaml").write_text(REQUESTS)
+    argv = ("schedule", "--cloud", cloud, "--requests", "requests.yaml")
+    status, out, _ = run(*argv, "--commit", "-f", "json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["summary"] == {
+        "requests": 2,
+        "servers": 3,
+        "placed": 3,
+        "committed": True,
+        "causes": [],
+        "trial_causes": [],
+    }
+    assert [row["server"] for row in found["servers"]] == ["shop-1", "shop-2", "open-1"]
+    servers = Cloud.load(cloud).servers.values()
+    assert [(server.name, server.host, server.group) for server in servers] == [
+        (row["server"], row["host"], "near" if row["server"] != "open-1" else None)
+        for row in found["servers"]
+    ]
+
+
+def test_schedule_saves_no_request_if_one_has_no_host(
+    run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "requests.yaml").write_text(REQUESTS + "- {flavor: fast, name: db}\n")
+    before = cloud.read_text()
+    argv = ("schedule", "--cloud", cloud, "--requests", "requests.yaml", "--commit")
+    status, out, err = run(*argv)
+    assert (status, out) == (1, "")
+    assert err.splitlines()[-1] == (
+        "steelyard: request 3 of 3, 'db', 1 server of flavor 'fast', has no valid host: no server "
+        "of any request was placed"
+    )
+    assert cloud.read_text() == before
+    status, out, _ = run(*argv, "-f", "json")
+    assert json.loads(out)["summary"]["placed"] == 0
+
+
+@pytest.mark.parametrize("option", ["flavor", "group", "count"])
+def test_schedule_rejects_requests_beside_a_single_request(
+    run: Run, cloud: pathlib.Path, option: str
+) -> None:
+    status, _, err = run("schedule", "--cloud", cloud, "--requests", "r.yaml", f"--{option}", "1")
+    assert (status, err) == (
+        2,
+        f"steelyard: --{option} and --requests cannot be used together: write the {option} into "
+        f"the file\n",
+    )
