@@ -1,9 +1,10 @@
-"""The selection of hosts for several requests, all or none."""
+"""The selection of hosts for the servers of several requests, and of several lost hosts."""
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from steelyard.cloud import Cloud, Server, model
 from steelyard.cloud.request_file import WantedServers
 from steelyard.scheduler.decision import Decision
 from steelyard.scheduler.pipeline import FilterScheduler, NoValidHost, Selection
@@ -37,6 +38,61 @@ def select_all(scheduler: FilterScheduler, requests: Sequence[WantedServers]) ->
     finally:
         scheduler.cloud = cloud
     return Selection(cloud, tuple(decisions))
+
+
+@dataclasses.dataclass(frozen=True)
+class Evacuation:
+    """New hosts for servers, in ``selection``, and the errors of those that no host fits."""
+
+    selection: Selection
+    stranded: Mapping[str, NoValidHost]
+    """The errors by the UUID of the server."""
+
+
+def select_evacuation(scheduler: FilterScheduler, hosts: Collection[str]) -> Evacuation:
+    """Select other hosts for all servers of these hosts, each as if the ones before it had moved.
+
+    The largest servers come first: by RAM, vCPUs and disk. None of these hosts is a candidate.
+    Nothing changes until ``commit``. Raises NotFound if a host is missing.
+    """
+    cloud = scheduler.cloud
+    for host in hosts:
+        model.known("host", host, cloud.hosts)
+    leaving = [server for server in cloud.servers.values() if server.host in hosts]
+    decisions: list[Decision] = []
+    stranded: dict[str, NoValidHost] = {}
+    scheduler.cloud = _without(cloud, hosts)
+    try:
+        for server in sorted(leaving, key=_largest_first):
+            try:
+                selection = scheduler.select_move(server.uuid)
+            except NoValidHost as error:
+                stranded[server.uuid] = error
+            else:
+                scheduler.commit(selection)
+                decisions += selection.decisions
+    finally:
+        scheduler.cloud = cloud
+    return Evacuation(Selection(cloud, tuple(decisions)), stranded)
+
+
+def _largest_first(server: Server) -> tuple[int, int, int, str]:
+    flavor = server.flavor
+    return -flavor.memory_mb, -flavor.vcpus, -flavor.root_gb, server.uuid
+
+
+def _without(cloud: Cloud, hosts: Collection[str]) -> Cloud:
+    """Return the cloud without these hosts. Their servers stay until they are moved."""
+    return dataclasses.replace(
+        cloud,
+        hosts={name: host for name, host in cloud.hosts.items() if name not in hosts},
+        aggregates={
+            name: dataclasses.replace(
+                each, hosts=tuple(host for host in each.hosts if host not in hosts)
+            )
+            for name, each in cloud.aggregates.items()
+        },
+    )
 
 
 def _named(selection: Selection, wanted: WantedServers, taken: set[str]) -> Selection:

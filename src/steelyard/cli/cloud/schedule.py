@@ -35,7 +35,6 @@ class Schedule(Recording, RequestListing):
 
     examples = (
         "steelyard schedule --example --flavor web.small --group web --count 2",
-        "steelyard schedule --cloud cloud.yaml --flavor m1.small --commit",
         "steelyard schedule --cloud cloud.yaml --requests requests.yaml --commit",
     )
 

@@ -3,18 +3,20 @@
 import abc
 import argparse
 import contextlib
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from steelyard import errors
 from steelyard.cli.commands import NO_VALID_HOST, Listed, Listing, Showing, Shown
 from steelyard.cli.inputs import cloud_names, clouds
 from steelyard.cli.inputs.clouds import OnCloudFile
 from steelyard.cli.inputs.recording import Recording
 from steelyard.cli.outputs import formats
 from steelyard.cli.outputs.columns import Causes, Number
-from steelyard.scheduler import FilterScheduler, NoValidHost, Selection
+from steelyard.cloud import Cloud
+from steelyard.scheduler import FilterScheduler, NoValidHost, Selection, several
 from steelyard.scheduler.decision import Cause
+from steelyard.text.wording import counted
 
 
 class ServerList(Listing):
@@ -59,8 +61,7 @@ class _OneServer(OnCloudFile, Showing):
         return parser
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
-        columns = "Server", "From", "To", "Weight", "Hosts that fit"
-        return (*columns, "Causes") if parsed_args.formatter in formats.DOCUMENTS else columns
+        return _columns(parsed_args)
 
     def result(self, parsed_args: argparse.Namespace) -> Shown:
         saved = clouds.saved(parsed_args.cloud)
@@ -70,8 +71,8 @@ class _OneServer(OnCloudFile, Showing):
             selection = self.select(scheduler, server.uuid)
         except NoValidHost as error:
             nowhere = (server.name, server.host, None, None, 0)
-            shown = _shown(parsed_args, nowhere, causes=error.decision.causes)
-            return dataclasses.replace(shown, status=NO_VALID_HOST, error=error)
+            values = _values(parsed_args, nowhere, causes=error.decision.causes)
+            return Shown(values=values, status=NO_VALID_HOST, error=error)
         (decision,) = selection.decisions
         (chosen,) = selection.servers
         if chosen.host != server.host:
@@ -82,7 +83,8 @@ class _OneServer(OnCloudFile, Showing):
             clouds.tell_unkept(saved, self.app)
         where = (server.name, server.host, chosen.host)
         weight = Number(decision.hosts[0].weight)
-        return _shown(parsed_args, (*where, weight, len(decision.weighed)), causes=[])
+        values = (*where, weight, len(decision.weighed))
+        return Shown(values=_values(parsed_args, values, causes=[]))
 
     @abc.abstractmethod
     def select(self, scheduler: FilterScheduler, uuid: str) -> Selection:
@@ -95,12 +97,17 @@ class _OneServer(OnCloudFile, Showing):
         return contextlib.nullcontext()
 
 
-def _shown(
+def _columns(parsed_args: argparse.Namespace) -> tuple[str, ...]:
+    columns = "Server", "From", "To", "Weight", "Hosts that fit"
+    return (*columns, "Causes") if parsed_args.formatter in formats.DOCUMENTS else columns
+
+
+def _values(
     parsed_args: argparse.Namespace, values: tuple[Any, ...], causes: Sequence[Cause]
-) -> Shown:
-    """Return the fields, for programs with the causes of rejections."""
+) -> tuple[Any, ...]:
+    """Return the values of the columns, for programs with the causes of rejections."""
     structured = parsed_args.formatter in formats.DOCUMENTS
-    return Shown(values=(*values, Causes(causes)) if structured else values)
+    return (*values, Causes(causes)) if structured else values
 
 
 class ServerMove(Recording, _OneServer):
@@ -124,14 +131,103 @@ class ServerMove(Recording, _OneServer):
         return self.recorded(parsed_args, scheduler, selection)
 
 
-class ServerEvacuate(ServerMove):
-    """Move a server of a cloud file away from a failed host.
+class ServerEvacuate(Recording, OnCloudFile, Listing):
+    """Move the servers of a cloud file away from failed hosts.
 
-    The scheduler chooses the host as for a migration. The file is rewritten, and the command
-    reports lost comments and anchors. The exit status is 1 if no other host fits.
+    The scheduler chooses the hosts as for a migration. With --host, all servers of these hosts
+    move, the largest first, and to none of these hosts. With --url or --os-cloud, the recorded
+    allocations of the servers on their hosts move too; their other allocations stay.
+
+    The file is rewritten once, and the command reports lost comments and anchors. A server that
+    no other host fits stays, and then the exit status is 1.
     """
 
-    examples = ("steelyard server evacuate web-1 --cloud cloud.yaml",)
+    examples = (
+        "steelyard server evacuate web-1 --cloud cloud.yaml",
+        "steelyard server evacuate --host node1 --host node2 --cloud cloud.yaml",
+    )
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "server",
+            metavar="SERVER",
+            nargs="?",
+            type=cloud_names.SERVER,
+            help="name or UUID of the server; default: all servers of the hosts",
+        )
+        parser.add_argument(
+            "--host",
+            action="append",
+            metavar="HOST",
+            type=cloud_names.HOST,
+            help="failed host; may be repeated; default: the host of the server",
+        )
+        parser.add_argument(
+            "--seed", type=int, help="seed of random choices; default: seed in [steelyard]"
+        )
+        return parser
+
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return _columns(parsed_args)
+
+    def result(self, parsed_args: argparse.Namespace) -> Listed:
+        saved = clouds.saved(parsed_args.cloud)
+        if (parsed_args.server is None) == (parsed_args.host is None):
+            raise errors.BadRequest(
+                "expected the name of a server, or failed hosts with --host, but not both"
+            )
+        scheduler = FilterScheduler(saved.cloud, self.configuration(clouds.overrides(parsed_args)))
+        found = self._select(parsed_args, scheduler)
+        if found.selection.decisions:
+            with self.recorded(parsed_args, scheduler, found.selection):
+                scheduler.commit(found.selection)
+                saved.save(scheduler.cloud)
+            # Only after the block: an error inside it would undo the records, but not the file.
+            clouds.tell_unkept(saved, self.app)
+        return _evacuated(parsed_args, saved.cloud, found)
+
+    def _select(
+        self, parsed_args: argparse.Namespace, scheduler: FilterScheduler
+    ) -> several.Evacuation:
+        if parsed_args.server is None:
+            return several.select_evacuation(scheduler, set(parsed_args.host))
+        server = scheduler.cloud.server(parsed_args.server)
+        try:
+            return several.Evacuation(scheduler.select_move(server.uuid), {})
+        except NoValidHost as error:
+            return several.Evacuation(Selection(scheduler.cloud, ()), {server.uuid: error})
+
+
+def _evacuated(parsed_args: argparse.Namespace, cloud: Cloud, found: several.Evacuation) -> Listed:
+    """Return a row for each server that moved and each that has no other host."""
+    rows = []
+    for decision, chosen in zip(found.selection.decisions, found.selection.servers, strict=True):
+        values = (chosen.name, cloud.servers[chosen.uuid].host, chosen.host)
+        weight = Number(decision.hosts[0].weight)
+        rows.append(_values(parsed_args, (*values, weight, len(decision.weighed)), causes=[]))
+    moved = len(rows)
+    stranded = [cloud.servers[uuid] for uuid in found.stranded]
+    if moved or parsed_args.formatter in formats.DOCUMENTS:
+        for server in stranded:
+            nowhere = (server.name, server.host, None, None, 0)
+            causes = found.stranded[server.uuid].decision.causes
+            rows.append(_values(parsed_args, nowhere, causes=causes))
+    error = next(iter(found.stranded.values()), None)
+    total = moved + len(stranded)
+    if error is not None and total > 1:
+        error.add_note(
+            f"no valid host for {len(stranded)} of {counted(total, 'server')}, which stay where "
+            f"they are: {', '.join(repr(server.name) for server in stranded)}"
+        )
+    return Listed(
+        kind="servers",
+        rows=rows,
+        summary={"servers": total, "moved": moved},
+        told=[] if parsed_args.host is None else [f"{counted(moved, 'server')} moved"],
+        status=0 if error is None else NO_VALID_HOST,
+        error=error,
+    )
 
 
 class ServerRebuild(_OneServer):

@@ -34,6 +34,7 @@ class CloudName:
 
 
 FLAVOR = CloudName("flavors")
+HOST = CloudName("hosts")
 GROUP = CloudName("server_groups")
 SERVER = CloudName("servers")
 

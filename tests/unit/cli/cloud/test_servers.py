@@ -24,7 +24,8 @@ def test_servers_of_a_group_are_placed_moved_and_rebuilt(
     assert (status, moved["from"], moved["to"], moved["hosts_that_fit"]) == (0, "h2", "h1", 1)
     _, rebuilt, _ = steelyard("server", "rebuild", "small-1")
     assert (rebuilt["from"], rebuilt["to"]) == ("h1", "h1")
-    _, evacuated, _ = steelyard("server", "evacuate", listed["servers"][0]["uuid"])
+    _, found, _ = steelyard("server", "evacuate", listed["servers"][0]["uuid"])
+    (evacuated,) = found["servers"]
     assert (evacuated["server"], evacuated["from"], evacuated["to"]) == ("small-1", "h1", "h2")
     _, shown, _ = steelyard("group", "show", "near")
     assert (shown["hosts"], shown["servers"]) == (["h2"], ["small-1", "small-2", "small-3"])
@@ -42,6 +43,9 @@ def test_move_without_a_fitting_host_changes_nothing(steelyard: Any, cloud: path
         status, moved, said = steelyard("server", command, "small-1")
         assert status == 1
         moved = json.loads(moved)
+        if command == "evacuate":
+            assert moved["summary"] == {"servers": 1, "moved": 0}
+            (moved,) = moved["servers"]
         (cause,) = moved.pop("causes")
         assert (cause["count"], cause["filter"]) == (1, "ServerGroupAffinityFilter")
         nowhere = {"to": None, "weight": None, "hosts_that_fit": 0}
@@ -114,3 +118,86 @@ def test_mistake_in_a_server_command_changes_nothing(
     assert err.startswith("steelyard: ")
     assert said in err
     assert cloud.read_text() == before
+
+
+SERVERS = """\
+servers:
+  little: {host: h1, flavor: small, group: near}
+  big: {host: h2, flavor: large, uuid: b1}
+  bigger: {host: h2, flavor: large, uuid: b0, project: p}
+"""
+
+
+@pytest.fixture
+def with_servers(cloud: pathlib.Path) -> pathlib.Path:
+    """Return the path of the cloud, with servers on 'h1' and 'h2', and two more hosts."""
+    text = cloud.read_text()
+    text = text.replace(
+        "aggregates:",
+        "  h3: {vcpus: 4, ram_mb: 7168, disk_gb: 100}\n"
+        "  h4: {vcpus: 1, ram_mb: 9999, disk_gb: 9}\naggregates:",
+    )
+    text = text.replace("flavors:\n", "flavors:\n  large: {vcpus: 1, ram_mb: 3072, disk_gb: 10}\n")
+    cloud.write_text(text + SERVERS)
+    return cloud
+
+
+def test_evacuate_moves_the_servers_of_several_hosts_largest_first(
+    steelyard: Any, with_servers: pathlib.Path
+) -> None:
+    status, found, err = steelyard("server", "evacuate", "--host", "h1", "--host", "h2")
+    assert (status, err) == (0, "steelyard: 3 servers moved\n")
+    assert found["summary"] == {"servers": 3, "moved": 3}
+    assert [(row["server"], row["from"], row["to"]) for row in found["servers"]] == [
+        ("bigger", "h2", "h3"),
+        ("big", "h2", "h3"),
+        ("little", "h1", "h3"),
+    ]
+    cloud = Cloud.load(with_servers)
+    assert {server.host for server in cloud.servers.values()} == {"h3"}
+    assert cloud.server("bigger").project == "p"
+    assert cloud.server_group("near").hosts == {"h3"}
+    assert steelyard("server", "evacuate", "--host", "h1")[1]["summary"] == {
+        "servers": 0,
+        "moved": 0,
+    }
+
+
+def test_evacuate_keeps_servers_without_another_host(
+    steelyard: Any, with_servers: pathlib.Path
+) -> None:
+    with_servers.write_text(with_servers.read_text().replace("ram_mb: 7168", "ram_mb: 3500"))
+    argv = ("server", "evacuate", "--host", "h2", "--host", "h1")
+    status, out, err = steelyard(*argv, rows=False)
+    assert status == 1
+    assert [line.split("|")[1:4] for line in out.splitlines()[3:-1]] == [
+        [" bigger ", " h2   ", " h3 "],
+        [" big    ", " h2   ", "    "],
+        [" little ", " h1   ", "    "],
+    ]
+    lines = err.splitlines()
+    assert lines[0] == "steelyard: 1 server moved"
+    assert lines[1] == (
+        "steelyard: no valid host: 0 of 2 hosts fit flavor 'large', not counting 'h2'"
+    )
+    assert lines[-1] == (
+        "steelyard: no valid host for 2 of 3 servers, which stay where they are: 'big', 'little'"
+    )
+    hosts = {server.name: server.host for server in Cloud.load(with_servers).servers.values()}
+    assert hosts == {"little": "h1", "big": "h2", "bigger": "h3"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "expected the name of a server, or failed hosts with --host, but not both"),
+        (["big", "--host", "h1"], "expected the name of a server, or failed hosts with --host"),
+        (["--host", "h9"], "no host 'h9'; available"),
+    ],
+)
+def test_evacuate_rejects_unclear_arguments(
+    steelyard: Any, with_servers: pathlib.Path, argv: list[str], said: str
+) -> None:
+    status, _, err = steelyard("server", "evacuate", *argv)
+    assert status == 2
+    assert err.startswith(f"steelyard: {said}")
