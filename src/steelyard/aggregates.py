@@ -188,6 +188,10 @@ class Judge:
         ]
         self._forced_bits = functools.lru_cache(maxsize=1024)(self._compute_forced_bits)
 
+    def is_concerned(self, metadata: Metadata) -> bool:
+        """Return whether an aggregate with this metadata can change the verdict on a host."""
+        return FORCE_KEY in metadata or not self._keys.isdisjoint(metadata)
+
     def bits(self, metadata: Metadata, aggregate: object = None) -> int:
         """Return the bits of an aggregate with this metadata.
 

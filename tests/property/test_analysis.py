@@ -101,8 +101,8 @@ def test_check_agrees_with_scheduler_about_fit(cloud: Cloud) -> None:
 def test_missing_is_empty_exactly_for_fitting_hosts(cloud: Cloud) -> None:
     fitting = Fitting(cloud, configured())
     for flavor in cloud.flavors:
-        taking = fitting.of(flavor, fitting.hosts)
-        for host in fitting.hosts:
+        taking = fitting.of(flavor, fitting.present, fitting.present.hosts)
+        for host in fitting.present.hosts:
             missing = fitting.missing(flavor, host)
             assert (missing.count == 0) is (host in taking)
             assert missing.count == len(missing.verdicts)
@@ -116,7 +116,8 @@ def test_rooms_count_servers_that_scheduler_places(cloud: Cloud, ram_mb: int) ->
         cloud.hosts, cloud.aggregates, {**cloud.flavors, "more": flavor}, {}, cloud.servers
     )
     found = {
-        room.host: room for room in capacity.rooms(FilterScheduler(cloud, configured()), "more")
+        room.host: room
+        for room in capacity.HostRooms(FilterScheduler(cloud, configured())).rooms("more")
     }
     assert list(found) == list(cloud.hosts)
     placed: dict[str, int] = dict.fromkeys(cloud.hosts, 0)
@@ -143,7 +144,7 @@ def test_near_miss_is_symmetric_and_irreflexive(one: str, other: str) -> None:
 
 def test_rooms_stop_counting_for_flavor_without_amounts() -> None:
     cloud = Cloud({"h": Host("h", 1, 1, 1)}, {}, {"f": Flavor("f", 0, 0, 0)})
-    (room,) = capacity.rooms(FilterScheduler(cloud, configured()), "f")
+    (room,) = capacity.HostRooms(FilterScheduler(cloud, configured())).rooms("f")
     assert (room.more, room.verdict.reason) == (
         capacity.MOST,
         "at most 1000 servers are tried per host",
@@ -153,6 +154,6 @@ def test_rooms_stop_counting_for_flavor_without_amounts() -> None:
 def test_rooms_name_failing_filter(monkeypatch: Any) -> None:
     cloud = Cloud({"h": Host("h", 1, 1, 1)}, {}, {"f": Flavor("f", 0, 0, 0)})
     scheduler = FilterScheduler(cloud, configured())
-    monkeypatch.setattr(scheduler.filters["CapacityFilter"], "examine", lambda *_: 1 / 0)
+    monkeypatch.setattr(scheduler.filters["CapacityFilter"], "server_limits", lambda *_: 1 / 0)
     with pytest.raises(PluginError, match="'CapacityFilter' failed: ZeroDivisionError"):
-        capacity.rooms(scheduler, "f")
+        capacity.HostRooms(scheduler).rooms("f")

@@ -3,21 +3,26 @@
 import bisect
 import collections
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from steelyard import plugins
+from steelyard.analysis.kinds import HostKinds
 from steelyard.cloud import Server
-from steelyard.cloud.host_state import HostState, host_states
-from steelyard.filters.base import FILTERS, Filter
-from steelyard.scheduler import FilterScheduler, Request
-from steelyard.verdict import Verdict
+from steelyard.cloud.host_state import HostState, Request, host_states
+from steelyard.filters.base import FILTERS, Filter, ServerLimit
+from steelyard.scheduler import FilterScheduler
+from steelyard.verdict import PASSED, Verdict
 
 MOST = 1_000
 """The largest number of additional servers tried on one host."""
 
+_UNLIMITED = ServerLimit(MOST, PASSED)
+_MORE = Verdict.rejected(f"at most {MOST} servers are tried per host")
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Room:
+
+class Room(NamedTuple):
     """The number of additional servers that fit on one host.
 
     ``verdict`` is the rejection of the first server that does not fit.
@@ -37,22 +42,128 @@ class Limit:
     cause: str
 
 
-def rooms(scheduler: FilterScheduler, flavor: str) -> list[Room]:
-    """Return the room on each host, in the order of the cloud.
+class HostRooms:
+    """The room of a cloud's hosts for servers of its flavors.
 
-    Servers that fit are counted as running on the host when the next one is tried.
+    Each filter limits the servers on a host by itself; the lowest limit is the host's room. Of
+    filters with the same limit, the first enabled one gives the verdict.
     """
-    request = scheduler.request(flavor)
-    hosts = host_states(scheduler.cloud)
-    rejected = _rejected(scheduler.filters, hosts, request)
-    of_each_server = scheduler.filters_of_each_server
-    servers = [Server(f"additional {number}", "", request.flavor, "") for number in range(MOST)]
-    return [
-        Room(host.host, 0, rejected[host.host])
-        if host.host in rejected
-        else _room(host, request, of_each_server, servers)
-        for host in hosts
-    ]
+
+    def __init__(self, scheduler: FilterScheduler) -> None:
+        self._scheduler = scheduler
+        self._kinds = HostKinds(host_states(scheduler.cloud))
+
+    def rooms(self, flavor: str) -> list[Room]:
+        """Return the room on each host, in the order of the cloud.
+
+        Servers that fit are counted as running on the host when the next one is tried.
+        """
+        request = self._scheduler.request(flavor)
+        lowest = _Lowest(self._kinds.hosts)
+        tried: list[tuple[int, str, Filter]] = []
+        for position, (name, filter_) in enumerate(self._scheduler.filters.items()):
+            limits = None
+            if not filter_.run_filter_once_per_request:
+                limits = self._computed(name, filter_, lowest.hosts, request)
+                if limits is None:
+                    tried.append((position, name, filter_))
+            if limits is None:
+                limits = self._for_first_server(name, filter_, lowest.hosts, request)
+            lowest.lower(limits, position)
+        for position, name, filter_ in tried:
+            limits = self._tried(name, filter_, lowest.hosts, request, lowest.most)
+            lowest.lower(limits, position)
+        return lowest.rooms
+
+    def _for_first_server(
+        self, name: str, filter_: Filter, hosts: Sequence[HostState], request: Request
+    ) -> list[ServerLimit]:
+        """Return a limit of 0 servers for the hosts that the filter rejects."""
+        passing = self._kinds.passing(name, filter_, hosts, request)
+        rejects = [host for host, passes in zip(hosts, passing, strict=True) if not passes]
+        verdicts = iter(self._kinds.first_rejections(name, filter_, rejects, request))
+        return [_UNLIMITED if each else ServerLimit(0, next(verdicts)) for each in passing]
+
+    def _computed(
+        self, name: str, filter_: Filter, hosts: Sequence[HostState], request: Request
+    ) -> list[ServerLimit] | None:
+        """Return the limits as the filter computes them; None if it does not."""
+        with plugins.blamed(FILTERS, name):
+            if filter_.server_limits(hosts[:1], request, MOST) is None:
+                return None
+
+        def question(asked: Sequence[HostState]) -> Iterable[ServerLimit]:
+            return filter_.server_limits(asked, request, MOST) or ()
+
+        return self._kinds.ask(name, filter_, hosts, request, question)
+
+    def _tried(
+        self, name: str, filter_: Filter, hosts: Sequence[HostState], request: Request, most: int
+    ) -> list[ServerLimit]:
+        """Return the limits, found by trying one server more or less on each host."""
+        servers = [Server(f"additional {number}", "", request.flavor, "") for number in range(most)]
+
+        def question(asked: Sequence[HostState]) -> Iterator[ServerLimit]:
+            return (_limit(host, request, filter_, servers) for host in asked)
+
+        return self._kinds.ask(name, filter_, hosts, request, question)
+
+
+class _Lowest:
+    """The lowest limit of each host so far."""
+
+    def __init__(self, hosts: Sequence[HostState]) -> None:
+        self.hosts = hosts
+        """The hosts with room left."""
+        self._names = [host.host for host in hosts]
+        self._left: Sequence[int] = range(len(hosts))
+        self._servers = [MOST + 1] * len(hosts)
+        self._positions = [0] * len(hosts)
+        self._verdicts = [_MORE] * len(hosts)
+
+    @property
+    def most(self) -> int:
+        """The most servers for which a host has room."""
+        return min(max((self._servers[index] for index in self._left), default=0), MOST)
+
+    @property
+    def rooms(self) -> list[Room]:
+        more = [min(servers, MOST) for servers in self._servers]
+        return list(map(Room, self._names, more, self._verdicts))
+
+    def lower(self, limits: Iterable[ServerLimit], position: int) -> None:
+        """Apply the limits of the filter at this position to the hosts with room left."""
+        lowest, is_any_full = self._servers, False
+        for index, (servers, verdict) in zip(self._left, limits, strict=True):
+            if servers > lowest[index] or verdict.passed:
+                continue
+            if servers < lowest[index] or position < self._positions[index]:
+                lowest[index] = servers
+                self._positions[index] = position
+                self._verdicts[index] = verdict
+                is_any_full |= not servers
+        if is_any_full:
+            left = [bool(lowest[index]) for index in self._left]
+            self._left = list(itertools.compress(self._left, left))
+            self.hosts = list(itertools.compress(self.hosts, left))
+
+
+def _limit(
+    host: HostState, request: Request, filter_: Filter, servers: Sequence[Server]
+) -> ServerLimit:
+    """Return the limit of a host on which at least one server fits."""
+
+    def verdict(servers_there: int) -> Verdict:
+        return filter_.examine(host.with_servers(*servers[:servers_there]), request)
+
+    def is_full(servers_there: int) -> bool:
+        return not verdict(servers_there).passed
+
+    reach, most = 1, len(servers)  # doubled, because on most hosts only a few servers fit
+    while reach < most and not is_full(reach):
+        reach = min(2 * reach, most)
+    more = bisect.bisect_left(range(reach), True, lo=reach // 2, key=is_full)
+    return ServerLimit(more, verdict(more))
 
 
 def limits(found: Iterable[Room]) -> list[Limit]:
@@ -64,49 +175,3 @@ def limits(found: Iterable[Room]) -> list[Limit]:
         more[room.verdict.cause] += room.more
     ranked = sorted(hosts, key=lambda cause: (-hosts[cause], cause))
     return [Limit(hosts[cause], more[cause], cause) for cause in ranked]
-
-
-def _rejected(
-    filters: Mapping[str, Filter], hosts: Sequence[HostState], request: Request
-) -> dict[str, Verdict]:
-    """Return the hosts on which no server fits, with the first filter's verdict."""
-    rejected: dict[str, Verdict] = {}
-    left = list(hosts)
-    for name, filter_ in filters.items():
-        with plugins.blamed(FILTERS, name):
-            passed = list(filter_.filter_all(left, request))
-            kept = set(passed)
-            rejects = [host for host in left if host not in kept]
-            names = [host.host for host in rejects]
-            rejected.update(zip(names, filter_.first_rejections(rejects, request), strict=True))
-        left = passed
-    return rejected
-
-
-def _room(
-    host: HostState, request: Request, filters: Mapping[str, Filter], servers: Sequence[Server]
-) -> Room:
-    """Return the room on a host on which at least one server fits."""
-
-    def is_full(servers_there: int) -> bool:
-        """Return whether the host rejects another server with so many additional ones on it."""
-        return not _verdict(host.with_servers(*servers[:servers_there]), request, filters).passed
-
-    reach = 1  # doubled, not halved from MOST: on most hosts only a few servers fit
-    while reach < MOST and not is_full(reach):
-        reach = min(2 * reach, MOST)
-    more = bisect.bisect_left(range(reach), True, lo=reach // 2, key=is_full)
-    verdict = _verdict(host.with_servers(*servers[:more]), request, filters)
-    if verdict.passed:
-        verdict = Verdict.rejected(f"at most {MOST} servers are tried per host")
-    return Room(host.host, more, verdict)
-
-
-def _verdict(host: HostState, request: Request, filters: Mapping[str, Filter]) -> Verdict:
-    verdict = Verdict(True)
-    for name, filter_ in filters.items():
-        with plugins.blamed(FILTERS, name):
-            verdict = filter_.examine(host, request)
-        if not verdict.passed:
-            break
-    return verdict

@@ -204,8 +204,7 @@ class RejectionReasons:
                 yield f"{name}: {self._it} has none"
             elif sum(amounts) > inventory.capacity - inventory.used:
                 limit = max(inventory.capacity, 0)
-                supply = Supply(inventory.total, limit, limit - inventory.used)
-                yield f"{wants}, {self._it} has {left_of(name, supply)}"
+                yield f"{wants}, {self._it} has {left_of(name, limit, limit - inventory.used)}"
             elif sum(amounts) > inventory.max_unit:
                 most = quantity(name, inventory.max_unit, math.floor)
                 yield f"{wants}, {self._it} gives at most {most} to one server"

@@ -1,12 +1,12 @@
 """Filters for the server group policies ``affinity`` and ``anti-affinity``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from steelyard.attributes import read
 from steelyard.filters import base
 from steelyard.groups import MAX_SERVER_PER_HOST, Policy
 from steelyard.text.wording import counted
-from steelyard.verdict import Verdict
+from steelyard.verdict import PASSED, Verdict
 
 
 class ServerGroupAffinityFilter(base.Filter):
@@ -17,6 +17,14 @@ class ServerGroupAffinityFilter(base.Filter):
 
     def by_kind(self, request: object) -> bool:
         return not _has_policy(request, Policy.AFFINITY)
+
+    def server_limits(
+        self, hosts: Sequence[object], request: object, most: int
+    ) -> Sequence[base.ServerLimit] | None:
+        """Return that nothing limits the servers of other policies."""
+        if _has_policy(request, Policy.AFFINITY):
+            return None
+        return [base.ServerLimit(most, PASSED)] * len(hosts)
 
     def judge(self, request: object) -> base.Rejections:
         group = read(request, "instance_group")
@@ -46,6 +54,14 @@ class ServerGroupAntiAffinityFilter(base.Filter):
 
     def by_kind(self, request: object) -> bool:
         return not _has_policy(request, Policy.ANTI_AFFINITY)
+
+    def server_limits(
+        self, hosts: Sequence[object], request: object, most: int
+    ) -> Sequence[base.ServerLimit] | None:
+        """Return that nothing limits the servers of other policies."""
+        if _has_policy(request, Policy.ANTI_AFFINITY):
+            return None
+        return [base.ServerLimit(most, PASSED)] * len(hosts)
 
     def judge(self, request: object) -> base.Rejections:
         group = read(request, "instance_group")

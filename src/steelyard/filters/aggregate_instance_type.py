@@ -4,9 +4,9 @@ import functools
 import glob
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -50,7 +50,7 @@ class AggregateInstanceTypeFilter(base.Filter):
         return True
 
     def judge(self, request: object) -> base.Rejections:
-        return self._sweep(request).rejections
+        return self._sweep(request).rejections()
 
     def passing(self, hosts: Sequence[object], request: object) -> Sequence[bool]:
         """Return whether each host passes; hosts with the same aggregates are judged once."""
@@ -89,6 +89,14 @@ def ignored_keys(conf: cfg.ConfigOpts | None = None) -> tuple[str, ...]:
     return tuple(sorted(patterns))
 
 
+class _Read(NamedTuple):
+    """An aggregate with its metadata. The reference keeps its ``id`` from being reused."""
+
+    aggregate: object
+    metadata: Mapping[str, Any]
+    matters: bool
+
+
 class _Sweep:
     """The check of one flavor against many hosts."""
 
@@ -102,20 +110,40 @@ class _Sweep:
         """The layout of the last verdicts."""
         return self._last[0]
 
-    def rejections(self, host: object) -> Iterable[Verdict]:
-        """Return the rejections of the host; none if it passes."""
+    def rejections(self) -> base.Rejections:
+        """Return a function that returns the rejections of a host; none if it passes.
+
+        The function is for the hosts of one request: aggregates whose metadata matters to the
+        flavor are read once, and hosts in the same ones of these are judged once.
+        """
+        read_before: dict[int, _Read] = {}
+        judged: dict[tuple[int, ...], Sequence[Verdict]] = {}
+
+        def rejections(host: object) -> Sequence[Verdict]:
+            mattering = []
+            for aggregate in read(host, "aggregates") or ():
+                found = read_before.get(id(aggregate))
+                if found is None:
+                    metadata = read(aggregate, "metadata") or {}
+                    matters = self._judge.is_concerned(metadata)
+                    found = read_before[id(aggregate)] = _Read(aggregate, metadata, matters)
+                if found.matters:
+                    mattering.append(found)
+            key = tuple(id(each.aggregate) for each in mattering)
+            if key not in judged:
+                judged[key] = self._rejections(mattering)
+            return judged[key]
+
+        return rejections
+
+    def _rejections(self, found: Sequence["_Read"]) -> Sequence[Verdict]:
         bits = 0
-        aggregates = list(read(host, "aggregates") or ())
-        for aggregate in aggregates:
-            bits |= self._judge.bits(read(aggregate, "metadata") or {}, aggregate)
+        for each in found:
+            bits |= self._judge.bits(each.metadata, each.aggregate)
         if self._judge.passes(bits):
             return ()
-        return self._judge.rejections(
-            [
-                (str(read(aggregate, "name")), read(aggregate, "metadata") or {})
-                for aggregate in aggregates
-            ]
-        )
+        named = [(str(read(each.aggregate, "name")), each.metadata) for each in found]
+        return tuple(self._judge.rejections(named))
 
     def verdicts(self, layout: "_Layout") -> list[bool]:
         """Return whether each host of the layout passes."""

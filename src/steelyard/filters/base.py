@@ -9,7 +9,7 @@ import abc
 import itertools
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Protocol, TypeVar, final
+from typing import ClassVar, NamedTuple, Protocol, TypeVar, final
 
 from oslo_config import cfg
 
@@ -96,6 +96,14 @@ Rejections = Callable[[object], Iterable[Verdict]]
 """A function that yields the rejections of a host; nothing if it passes."""
 
 
+class ServerLimit(NamedTuple):
+    """The number of additional servers that a filter accepts on a host."""
+
+    servers: int
+    verdict: Verdict
+    """The rejection of the next server, or PASSED if the filter accepts that one, too."""
+
+
 class Filter(abc.ABC):
     """The base class of filters; derive from it and write ``judge``."""
 
@@ -144,6 +152,17 @@ class Filter(abc.ABC):
         """
         rejections = self.judge(request)
         return [all(map(_has_passed, rejections(host))) for host in hosts]
+
+    def server_limits(
+        self, hosts: Sequence[object], request: object, most: int
+    ) -> Sequence[ServerLimit] | None:
+        """Return how many servers of the request's flavor each host accepts, up to ``most``.
+
+        Each server that is accepted counts as running on the host. Override this method if the
+        number can be computed. The answers must agree with ``judge``. By default, the result is
+        None: one server after the other must be tried.
+        """
+        return None
 
     @final
     def rejections(self, host: object, request: object) -> Iterator[Verdict]:

@@ -1,16 +1,19 @@
 """A filter for hosts with enough free capacity."""
 
+import functools
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from oslo_config import cfg
 
 from steelyard import conf as options
-from steelyard.attributes import read, read_mapping
+from steelyard.attributes import read, read_all, read_mapping
 from steelyard.filters import base
 from steelyard.resources import HOST_CLASSES, Quantity, flavor_amounts, kind, on_host, quantity
-from steelyard.verdict import Verdict
+from steelyard.verdict import PASSED, Verdict
 
 
 class Supply(NamedTuple):
@@ -25,6 +28,12 @@ class Supply(NamedTuple):
 
 _NONE = Supply(0, 0, 0)
 
+ResourceDemand = tuple[str, int, float, float]
+"""A resource class, the amount that a flavor wants, and the limit and amount left on a host."""
+
+# The number of texts that are kept; many hosts and flavors have the same amounts.
+_KEPT = 65536
+
 
 class Shortage(NamedTuple):
     """A resource class of which a host has less left than a flavor wants."""
@@ -32,6 +41,14 @@ class Shortage(NamedTuple):
     resource_class: str
     wanted: int
     supply: Supply
+
+
+class _Column(NamedTuple):
+    """The amounts of one resource class on many hosts: a ``Supply`` in three lists."""
+
+    totals: Sequence[float]
+    limits: Sequence[float]
+    left: Sequence[float]
 
 
 class FreeCapacity:
@@ -50,15 +67,29 @@ class FreeCapacity:
 
         Only vCPUs, RAM and disk are overcommitted.
         """
-        for resource_class, (field, _, own_ratio), usual_ratio in self._resources:
-            total = read(host, f"{field}_total") or 0
-            ratio = read(host, own_ratio)
-            free = total - (read(host, f"{field}_reserved") or 0)
-            limit = max(free, 0) * (usual_ratio if ratio is None else ratio)
-            yield resource_class, Supply(total, limit, limit - (read(host, f"{field}_used") or 0))
+        for resource_class, (totals, limits, left) in self.columns([host]).items():
+            yield resource_class, Supply(totals[0], limits[0], left[0])
         used = read_mapping(host, "resources_used")
         for resource_class, limit in read_mapping(host, "resources").items():
             yield resource_class, Supply(limit, limit, limit - used.get(resource_class, 0))
+
+    def columns(self, hosts: Sequence[object]) -> dict[str, _Column]:
+        """Return the vCPUs, RAM and disk of each host."""
+        found = {}
+        for resource_class, (field, _, ratio), usual_ratio in self._resources:
+            totals = _numbers(hosts, f"{field}_total")
+            limits = [
+                max(total - reserved, 0) * (usual_ratio if ratio is None else ratio)
+                for total, reserved, ratio in zip(
+                    totals,
+                    _numbers(hosts, f"{field}_reserved"),
+                    read_all(hosts, ratio),
+                    strict=True,
+                )
+            ]
+            left = list(map(operator.sub, limits, _numbers(hosts, f"{field}_used")))
+            found[resource_class] = _Column(totals, limits, left)
+        return found
 
     def shortages(self, host: object, wanted: Mapping[str, int]) -> Iterator[Shortage]:
         """Yield each resource class of which the host has less left than wanted."""
@@ -67,6 +98,31 @@ class FreeCapacity:
             supply = supplies.get(resource_class, _NONE)
             if amount > max(supply.left, 0):
                 yield Shortage(resource_class, amount, supply)
+
+    def demands(
+        self, hosts: Sequence[object], wanted: Mapping[str, int]
+    ) -> Iterator[Iterable[ResourceDemand]]:
+        """Yield for each host the wanted amounts and those that it has."""
+        if not wanted or not wanted.keys() <= HOST_CLASSES.keys():
+            return (self._demands(host, wanted) for host in hosts)
+        columns = self.columns(hosts)
+        rows = (
+            zip(itertools.repeat(name), itertools.repeat(amount), *columns[name][1:], strict=False)
+            for name, amount in wanted.items()
+        )
+        return zip(*rows, strict=True)
+
+    def _demands(self, host: object, wanted: Mapping[str, int]) -> Iterator[ResourceDemand]:
+        supplies = dict(self.of(host))
+        for resource_class, amount in on_host(wanted, supplies).items():
+            supply = supplies.get(resource_class, _NONE)
+            yield resource_class, amount, supply.limit, supply.left
+
+
+def _numbers(hosts: Sequence[object], name: str) -> list[float]:
+    """Return the attribute of each host, with 0 for a missing one."""
+    found = read_all(hosts, name)
+    return [number or 0 for number in found] if None in found else found
 
 
 class CapacityFilter(base.Filter):
@@ -84,28 +140,54 @@ class CapacityFilter(base.Filter):
 
     def judge(self, request: object) -> base.Rejections:
         wanted = flavor_amounts(read(request, "flavor"))
-
-        def rejections(host: object) -> Iterator[Verdict]:
-            for name, amount, supply in self._capacity.shortages(host, wanted):
-                # Rounded up here and down in left_of, so that the two amounts never read the same.
-                wants = quantity(name, amount, math.ceil)
-                yield Verdict.rejected(
-                    f"{kind(name)}: flavor wants {wants}, the host has {left_of(name, supply)}",
-                    f"not enough {kind(name)}: flavor wants {wants}",
-                )
-
-        return rejections
+        return lambda host: map(_rejected, self._capacity.shortages(host, wanted))
 
     def passing(self, hosts: Sequence[object], request: object) -> list[bool]:
         """Return whether each host passes, without the text of a reason."""
         wanted = flavor_amounts(read(request, "flavor"))
-        return [not any(self._capacity.shortages(host, wanted)) for host in hosts]
+        return [
+            all(amount <= left for _, amount, _, left in demands)
+            for demands in self._capacity.demands(hosts, wanted)
+        ]
+
+    def server_limits(
+        self, hosts: Sequence[object], request: object, most: int
+    ) -> list[base.ServerLimit]:
+        """Return how many servers each host has room for, computed from the amounts left."""
+        wanted = flavor_amounts(read(request, "flavor"))
+        return [_limit(each, most) for each in self._capacity.demands(hosts, wanted)]
 
 
-def left_of(resource_class: str, supply: Supply) -> str:
+def _limit(demands: Iterable[ResourceDemand], most: int) -> base.ServerLimit:
+    servers, scarce = most + 1, None
+    for demand in demands:
+        _, amount, _, left = demand
+        if left < servers * amount:
+            servers, scarce = max(int(left // amount), 0), demand
+            if not servers:
+                break
+    if scarce is None:
+        return base.ServerLimit(most, PASSED)
+    name, amount, limit, left = scarce
+    return base.ServerLimit(servers, _rejection(name, amount, limit, left - servers * amount))
+
+
+def _rejected(shortage: Shortage) -> Verdict:
+    name, amount, supply = shortage
+    return _rejection(name, amount, supply.limit, supply.left)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _rejection(name: str, amount: int, limit: float, left: float) -> Verdict:
+    # Rounded up here and down in left_of, so that the two amounts never read the same.
+    wants = f"{kind(name)}: flavor wants {quantity(name, amount, math.ceil)}"
+    there = left_of(name, limit, left)
+    return Verdict.rejected(f"{wants}, the host has {there}", f"not enough {wants}")
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def left_of(resource_class: str, limit: float, left: float) -> str:
     """Return the free amount and the limit as text, such as ``1 of 4 GiB left``."""
-    limit = quantity(resource_class, supply.limit)
-    left = Quantity("0", "")
-    if supply.left > 0:
-        left = quantity(resource_class, supply.left, math.floor)
-    return f"{left.number if left.unit == limit.unit else left} of {limit} left"
+    of = quantity(resource_class, limit)
+    free = quantity(resource_class, left, math.floor) if left > 0 else Quantity("0", "")
+    return f"{free.number if free.unit == of.unit else free} of {of} left"

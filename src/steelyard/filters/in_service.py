@@ -1,8 +1,9 @@
 """A filter for hosts that are in service."""
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Sequence
 
-from steelyard.attributes import read
+from steelyard.attributes import read, read_all
 from steelyard.filters import base
 from steelyard.verdict import Verdict
 
@@ -19,6 +20,10 @@ class InServiceFilter(base.Filter):
 
     def judge(self, request: object) -> base.Rejections:
         return _rejections
+
+    def passing(self, hosts: Sequence[object], request: object) -> list[bool]:
+        """Return whether each host passes; the attribute of all hosts is read at once."""
+        return list(map(operator.not_, read_all(hosts, "out_of_service")))
 
 
 def _rejections(host: object) -> Iterator[Verdict]:

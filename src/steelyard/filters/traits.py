@@ -7,7 +7,7 @@ from oslo_log import log as logging
 
 from steelyard import errors
 from steelyard._once import Once
-from steelyard.attributes import read
+from steelyard.attributes import read, read_all
 from steelyard.filters import base
 from steelyard.traits.flavors import flavor_traits
 from steelyard.verdict import Verdict
@@ -50,7 +50,11 @@ class TraitsFilter(base.Filter):
         except errors.InvalidTrait as error:
             self._malformed(error)
             return [False] * len(hosts)
-        return [query.satisfied_by(_traits(host)) for host in hosts]
+        found = read_all(hosts, "traits")
+        if set(map(type, found)) <= {frozenset}:
+            satisfied = {traits: query.satisfied_by(_names(traits)) for traits in set(found)}
+            return list(map(satisfied.__getitem__, found))
+        return [query.satisfied_by(_names(traits)) for traits in found]
 
     def _malformed(self, error: errors.InvalidTrait) -> Verdict:
         if self._first_time(error.message):
@@ -61,7 +65,11 @@ class TraitsFilter(base.Filter):
 
 
 def _traits(host: object) -> frozenset[str]:
-    value = read(host, "traits")
+    return _names(read(host, "traits"))
+
+
+def _names(value: object) -> frozenset[str]:
+    """Return the names among the traits of a host; none if they are not a collection."""
     if isinstance(value, str) or not isinstance(value, Collection):
         return frozenset()
     return frozenset(trait for trait in value if isinstance(trait, str))

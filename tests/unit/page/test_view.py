@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.capacity import rooms
+from steelyard.analysis.capacity import HostRooms
 from steelyard.cloud import Aggregate, Cloud, Flavor, Host, Server
 from steelyard.errors import PluginError
 from steelyard.filters import base
@@ -292,7 +292,9 @@ def test_rejection_without_reason_is_worded_the_same_everywhere(
         scheduler.select(scheduler.request("plain"))
     assert {each.reason for each in caught.value.decision.hosts} == {"no reason given"}
     assert caplog.messages[-1].endswith(": 5 by no reason given")
-    assert {room.verdict.reason for room in rooms(scheduler, "plain")} == {"no reason given"}
+    assert {room.verdict.reason for room in HostRooms(scheduler).rooms("plain")} == {
+        "no reason given"
+    }
 
 
 def test_filter_reads_request_equally_often_for_any_number_of_hosts(conf: Any) -> None:

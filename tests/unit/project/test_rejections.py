@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.capacity import rooms
+from steelyard.analysis.capacity import HostRooms
 from steelyard.cli.outputs.columns import Causes, Why
 from steelyard.cloud import Aggregate, Cloud, Flavor, Host
 from steelyard.cloud.host_state import HostState
@@ -154,7 +154,7 @@ def texts_of_capacity(configured: Any) -> Iterator[str]:
     """Yield the causes that limit the servers on a host that is never full."""
     cloud = Cloud({"a": Host("a", 1, 1, 1)}, {}, {"web": flavor()})
     scheduler = FilterScheduler(cloud, configured("enabled_filters = InServiceFilter"))
-    for room in rooms(scheduler, "web"):
+    for room in HostRooms(scheduler).rooms("web"):
         yield room.verdict.reason
 
 

@@ -33,15 +33,15 @@ _CHECKS_OF_TEXT = (
     fits.demands,
     fits.traits,
 )
-_CHECKS_OF_FIT = (fits.flavors, fits.hosts)
 
 
 def check(cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> list[Finding]:
     """Return all findings, the most severe first."""
     checked = CheckedCloud(cloud, ignored_keys(conf))
     found = [finding for look in _CHECKS_OF_TEXT for finding in look(checked)]
-    reach = fits.Reach.of(Fitting(cloud, conf), list(cloud.flavors))
-    found += [finding for look in _CHECKS_OF_FIT for finding in look(reach)]
+    fitting = Fitting(cloud, conf)
+    found += fits.flavors(fitting, cloud.flavors)
+    found += fits.hosts(fitting, list(cloud.flavors))
     return sorted(set(found), key=_order)
 
 

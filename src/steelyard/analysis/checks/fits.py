@@ -1,57 +1,26 @@
 """Checks for flavors that fit no host, unreachable hosts, and demands that no aggregate meets."""
 
-import collections
-import dataclasses
-import functools
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from steelyard import errors
 from steelyard.analysis.checks.checked_cloud import CheckedCloud
 from steelyard.analysis.fitting import Fitting, Missing
+from steelyard.analysis.kinds import HostKinds
 from steelyard.cloud.host_state import HostState
 from steelyard.findings import Check, Finding, Severity, Subject, SubjectKind
 from steelyard.text.wording import listed
 from steelyard.traits import CandidatesRequest
 
 
-@dataclasses.dataclass(frozen=True)
-class Reach:
-    """The hosts that fit each flavor, as they are and as if empty."""
-
-    fitting: Fitting
-    emptied: dict[str, list[HostState]]
-    present: dict[str, list[HostState]]
-
-    @classmethod
-    def of(cls, fitting: Fitting, flavors: Sequence[str]) -> "Reach":
-        return cls(
-            fitting,
-            {flavor: fitting.of(flavor, fitting.emptied_hosts) for flavor in flavors},
-            {flavor: fitting.of(flavor, fitting.hosts) for flavor in flavors},
-        )
-
-    @functools.cached_property
-    def kinds(self) -> dict[Hashable, HostState]:
-        """The first host of each kind, as if empty."""
-        kinds: dict[Hashable, HostState] = {}
-        for host in self.fitting.emptied_hosts:
-            kinds.setdefault(_kind(host), host)
-        return kinds
-
-    @property
-    def unreached(self) -> list[HostState]:
-        """The hosts that fit no flavor even when they are empty."""
-        reached = {host.host for hosts in self.emptied.values() for host in hosts}
-        return [host for host in self.fitting.emptied_hosts if host.host not in reached]
-
-
-def flavors(reach: Reach) -> Iterator[Finding]:
+def flavors(fitting: Fitting, names: Iterable[str]) -> Iterator[Finding]:
     """Yield each flavor that fits no host, or fits only hosts that are full."""
-    for flavor, hosts in reach.emptied.items():
-        if not hosts:
-            nearest = _nearest(reach, flavor, reach.kinds.values())
+    present = {host.host: host for host in fitting.present.hosts}
+    for flavor in names:
+        if not fitting.any(flavor, fitting.emptied):
+            everywhere = fitting.emptied.hosts
+            nearest = _nearest(fitting, flavor, fitting.emptied, everywhere)
             yield Finding(
                 Severity.ERROR,
                 Check.FITS_NO_HOST,
@@ -60,23 +29,26 @@ def flavors(reach: Reach) -> Iterator[Finding]:
                 "change the flavor, or give the nearest host what it lacks",
                 details=_nearest_host(nearest),
             )
-        elif not reach.present[flavor]:
-            names = [host.host for host in hosts]
-            present = [host for host in reach.fitting.hosts if host.host in set(names)]
-            nearest = _nearest(reach, flavor, present)
+        elif not fitting.any(flavor, fitting.present):
+            empty = fitting.of(flavor, fitting.emptied, fitting.emptied.hosts)
+            hosts = [host.host for host in empty]
+            full = [present[host] for host in hosts]
+            nearest = _nearest(fitting, flavor, fitting.present, full)
             yield Finding(
                 Severity.WARNING,
                 Check.NO_ROOM,
                 Subject(SubjectKind.FLAVOR, flavor),
-                f"it would fit {listed(names)} if empty, but fits no host now{_described(nearest)}",
+                f"it would fit {listed(hosts)} if empty, but fits no host now{_described(nearest)}",
                 "free capacity there, or add similar hosts",
-                details={"hosts": names, **_nearest_host(nearest)},
+                details={"hosts": hosts, **_nearest_host(nearest)},
             )
 
 
-def _nearest(reach: Reach, flavor: str, hosts: Iterable[HostState]) -> Missing | None:
+def _nearest(
+    fitting: Fitting, flavor: str, kinds: HostKinds, hosts: Sequence[HostState]
+) -> Missing | None:
     """Return the missing parts of the nearest host; None if there are no hosts."""
-    return min((reach.fitting.missing(flavor, host) for host in hosts), default=None)
+    return fitting.nearest(fitting.candidates(flavor, kinds, hosts)) if hosts else None
 
 
 def _described(nearest: Missing | None) -> str:
@@ -91,14 +63,17 @@ def _nearest_host(nearest: Missing | None) -> dict[str, Any]:
     return {"nearest_host": nearest.host, "reasons": nearest.reasons}
 
 
-def hosts(reach: Reach) -> Iterator[Finding]:
+def hosts(fitting: Fitting, flavors: Sequence[str]) -> Iterator[Finding]:
     """Yield one finding per kind of host that fits no flavor, on the first host of the kind."""
-    names_by_kind: dict[Hashable, list[str]] = collections.defaultdict(list)
-    for host in reach.unreached if reach.emptied else ():
-        names_by_kind[_kind(host)].append(host.host)
-    for kind, names in names_by_kind.items():
-        first = reach.kinds[kind]
-        nearest = min(reach.fitting.missing(flavor, first) for flavor in reach.emptied)
+    alike = fitting.emptied.grouped(_unreached(fitting, flavors))
+    firsts = [group[0] for group in alike]
+    candidates = [
+        fitting.candidates(flavor, fitting.emptied, firsts, number * len(firsts))
+        for number, flavor in enumerate(flavors)
+    ]
+    for group, of_flavors in zip(alike, zip(*candidates, strict=True), strict=False):
+        names = [host.host for host in group]
+        nearest = fitting.nearest(of_flavors)
         others = f"; the same applies to {listed(names[1:])}" if len(names) > 1 else ""
         yield Finding(
             Severity.WARNING,
@@ -115,15 +90,13 @@ def hosts(reach: Reach) -> Iterator[Finding]:
         )
 
 
-def _kind(host: HostState) -> Hashable:
-    """Return a key that is equal for hosts that differ only in their names."""
-    fields = dataclasses.asdict(
-        dataclasses.replace(host, host="", uuid="", aggregates=[], instances={})
-    )
-    fields["aggregates"] = frozenset(aggregate.name for aggregate in host.aggregates)
-    return tuple(
-        frozenset(value.items()) if isinstance(value, dict) else value for value in fields.values()
-    )
+def _unreached(fitting: Fitting, flavors: Sequence[str]) -> list[HostState]:
+    """Return the hosts that fit no flavor even when they are empty; none without flavors."""
+    unreached = fitting.emptied.hosts if flavors else []
+    for flavor in flavors:
+        reached = set(fitting.of(flavor, fitting.emptied, unreached))
+        unreached = [host for host in unreached if host not in reached]
+    return unreached
 
 
 def demands(checked: CheckedCloud) -> Iterator[Finding]:

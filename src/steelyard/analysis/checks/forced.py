@@ -58,7 +58,10 @@ def contradictions(checked: CheckedCloud) -> Iterator[Finding]:
 
 
 def _shared(checked: CheckedCloud) -> dict[_Offers, list[str]]:
-    """Return the hosts by their aggregates' offers, key by key."""
+    """Return the hosts by their aggregates' offers, for each key that an aggregate forbids.
+
+    Hosts in the same aggregates are examined once.
+    """
     by_aggregate: dict[str, list[Offered]] = collections.defaultdict(list)
     for offer in checked.offered:
         by_aggregate[offer.aggregate].append(offer)
@@ -66,15 +69,20 @@ def _shared(checked: CheckedCloud) -> dict[_Offers, list[str]]:
     for name, aggregate in checked.cloud.aggregates.items():
         for host in dict.fromkeys(aggregate.hosts):
             memberships[host].append(name)
-    shared: dict[_Offers, list[str]] = collections.defaultdict(list)
-    for host, names in memberships.items():
+    alike: dict[tuple[str, ...], list[int]] = collections.defaultdict(list)
+    for number, names in enumerate(memberships.values()):
+        alike[tuple(names)].append(number)
+    shared: dict[_Offers, list[int]] = collections.defaultdict(list)
+    for together, numbers in alike.items():
         offers: dict[str, list[Offered]] = collections.defaultdict(list)
-        for name in names:
+        for name in together:
             for offer in by_aggregate[name]:
                 offers[offer.key].append(offer)
         for key, those in offers.items():
-            shared[_Offers(key, tuple(those))].append(host)
-    return shared
+            if any(each.expression.forbids for each in those):
+                shared[_Offers(key, tuple(those))] += numbers
+    hosts = list(memberships)
+    return {offers: [hosts[number] for number in sorted(shared[offers])] for offers in shared}
 
 
 def _offered(offers: list[Offered]) -> str:

@@ -5,9 +5,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
+from steelyard import errors
 from steelyard.analysis import capacity
 from steelyard.cli.commands import NO_VALID_HOST, Listed, Listing
-from steelyard.cli.inputs import cloud_names, clouds, requests
+from steelyard.cli.inputs import cloud_names, clouds
+from steelyard.cli.outputs import progress
 from steelyard.scheduler import FilterScheduler
 from steelyard.text.wording import counted
 
@@ -35,7 +37,8 @@ class Capacity(Listing):
             metavar="NAME",
             type=cloud_names.FLAVOR,
             action="append",
-            help="flavor to count servers of; may be repeated",
+            default=[],
+            help="flavor to count servers of; may be repeated; default: all flavors",
         )
         parser.add_argument(
             "--by-reason",
@@ -51,13 +54,11 @@ class Capacity(Listing):
 
     def result(self, parsed_args: argparse.Namespace) -> Listed:
         cloud = clouds.described(parsed_args)
-        if not parsed_args.flavor:
-            raise requests.missing_flavor(cloud)
-        scheduler = FilterScheduler(cloud, self.configuration())
-        found = {
-            flavor: capacity.rooms(scheduler, flavor)
-            for flavor in dict.fromkeys(parsed_args.flavor)
-        }
+        if not cloud.flavors:
+            raise errors.BadRequest("nothing to count: the cloud has no flavors")
+        counted = capacity.HostRooms(FilterScheduler(cloud, self.configuration()))
+        flavors = list(dict.fromkeys(parsed_args.flavor)) or list(cloud.flavors)
+        found = {flavor: counted.rooms(flavor) for flavor in progress.watched(flavors, "flavors")}
         totals = [_Total.of(flavor, rooms) for flavor, rooms in found.items()]
         return Listed(
             kind="reasons" if parsed_args.by_reason else "hosts",

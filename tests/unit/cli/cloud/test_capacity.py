@@ -1,6 +1,7 @@
 """The command that counts how many more servers fit."""
 
 import json
+import pathlib
 
 import pytest
 
@@ -76,7 +77,20 @@ def test_capacity_counts_several_flavors(run: Run) -> None:
     assert status == 0
 
 
-def test_capacity_without_flavor_lists_the_flavors(run: Run) -> None:
-    status, _, err = run("capacity")
-    assert status == 2
-    assert "missing --flavor; available: 'small', " in err
+def test_capacity_without_flavor_counts_all_flavors(run: Run) -> None:
+    status, out, err = run("capacity", "-f", "json")
+    assert status == 1
+    flavors = list(dict.fromkeys(row["flavor"] for row in json.loads(out)["hosts"]))
+    assert [each["flavor"] for each in json.loads(out)["summary"]["flavors"]] == flavors
+    assert "steelyard: 8 more servers of 'small' fit, on 3 of 3 hosts" in err.splitlines()
+    assert len(flavors) > 2
+
+
+def test_capacity_of_a_cloud_without_flavors_is_rejected(run: Run, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "empty.yaml"
+    file.write_text("hosts: {}")
+    assert run("capacity", "--cloud", str(file)) == (
+        2,
+        "",
+        "steelyard: nothing to count: the cloud has no flavors\n",
+    )

@@ -1,0 +1,81 @@
+"""The kinds of a cloud's hosts: equal hosts are examined once."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
+
+from steelyard import plugins
+from steelyard.cloud.host_state import HostState, Request
+from steelyard.filters.base import FILTERS, Filter, answers
+from steelyard.verdict import Verdict
+
+AnswerT = TypeVar("AnswerT")
+
+
+class HostKinds:
+    """Hosts, and the kind of each of them.
+
+    If a filter's ``by_kind`` is true for a request, the filter is asked about the first host of
+    each kind, and its answer applies to all hosts of the kind. Any other filter is asked about
+    every host.
+    """
+
+    def __init__(self, hosts: Iterable[HostState]) -> None:
+        self.hosts = list(hosts)
+        numbers: dict[Hashable, int] = {}
+        kinds = [numbers.setdefault(host.kind, len(numbers)) for host in self.hosts]
+        self._kind_of = dict(zip(self.hosts, kinds, strict=True))
+        self._all_differ = len(numbers) == len(self.hosts)
+
+    def grouped(self, hosts: Iterable[HostState]) -> list[list[HostState]]:
+        """Return the hosts of each kind, in their order."""
+        found: dict[int, list[HostState]] = {}
+        for host in hosts:
+            found.setdefault(self._kind_of[host], []).append(host)
+        return list(found.values())
+
+    def ask(
+        self,
+        name: str,
+        filter_: Filter,
+        hosts: Sequence[HostState],
+        request: Request,
+        question: Callable[[Sequence[HostState]], Iterable[AnswerT]],
+    ) -> list[AnswerT]:
+        """Return the answer of the filter for each of the hosts.
+
+        ``question`` asks the filter about the hosts that it is given. Raises PluginError with the
+        name of the filter if it fails.
+        """
+        with plugins.blamed(FILTERS, name):
+            if self._all_differ or not filter_.by_kind(request):
+                return _answered(question, hosts)
+            kinds = [self._kind_of[host] for host in hosts]
+            # Later entries replace earlier ones, so the first host of each kind remains.
+            first = dict(zip(reversed(kinds), reversed(hosts), strict=True))
+            found = dict(zip(first, _answered(question, list(first.values())), strict=True))
+            return [found[kind] for kind in kinds]
+
+    def passing(
+        self, name: str, filter_: Filter, hosts: Sequence[HostState], request: Request
+    ) -> list[bool]:
+        """Return whether each host passes the filter."""
+        return self.ask(
+            name, filter_, hosts, request, lambda asked: answers(filter_, asked, request)
+        )
+
+    def first_rejections(
+        self, name: str, filter_: Filter, hosts: Sequence[HostState], request: Request
+    ) -> list[Verdict]:
+        """Return the first rejection of each host, for hosts that do not pass the filter."""
+        return self.ask(
+            name, filter_, hosts, request, lambda asked: filter_.first_rejections(asked, request)
+        )
+
+
+def _answered(
+    question: Callable[[Sequence[HostState]], Iterable[AnswerT]], hosts: Sequence[HostState]
+) -> list[AnswerT]:
+    found = list(question(hosts))
+    if len(found) != len(hosts):
+        raise ValueError(f"expected {len(hosts)} answers, got {len(found)}")
+    return found
