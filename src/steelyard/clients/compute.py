@@ -1,6 +1,6 @@
 """A client of Nova's listings over HTTP."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from steelyard import errors
@@ -8,7 +8,7 @@ from steelyard.clients import sessions
 from steelyard.text import strict_json
 
 MICROVERSION = "2.64"
-"""The oldest microversion that shows all fields read here; Nova supports it since Rocky."""
+"""The microversion of all requests that name no other; Nova supports it since Rocky."""
 
 ValueT = TypeVar("ValueT")
 Parse = Callable[[Mapping[str, Any]], ValueT]
@@ -25,17 +25,35 @@ class Compute:
     def __init__(self, session: Any) -> None:
         self._service = sessions.Service("Nova", "placement", session, service_type="compute")
 
+    def newest(self, microversions: Sequence[str]) -> str:
+        """Return the first of these microversions that Nova supports, or MICROVERSION if none.
+
+        Sends a small request for each that is tried.
+        """
+        for each in microversions:
+            answer = self._service.ask(
+                "GET", "/flavors", headers=_headers(each), params={"limit": 1}
+            )
+            if answer.status_code != 406:
+                return each
+        return MICROVERSION
+
     def listing(self, path: str, key: str, parse: Parse[ValueT], **query: Any) -> list[ValueT]:
         """Return the values of a listing that is not paged."""
         return [parsed for _, parsed in self._page_of(path, key, parse, query)]
 
     def by_marker(
-        self, path: str, key: str, parse: Parse[ValueT], **query: Any
+        self,
+        path: str,
+        key: str,
+        parse: Parse[ValueT],
+        microversion: str = MICROVERSION,
+        **query: Any,
     ) -> Iterator[ValueT]:
         """Yield the values of a listing that is paged by a marker, the id of the last record."""
         # Stop only at an empty page: a short page need not be the last one.
         markers = set()
-        while page := self._page_of(path, key, parse, query):
+        while page := self._page_of(path, key, parse, query, microversion):
             query["marker"] = page[-1][0]
             if query["marker"] in markers:
                 raise self._repeated_page(path)
@@ -59,9 +77,14 @@ class Compute:
         return self._service.unexpected(f"the same page of {path} twice")
 
     def _page_of(
-        self, path: str, key: str, parse: Parse[ValueT], query: Mapping[str, Any]
+        self,
+        path: str,
+        key: str,
+        parse: Parse[ValueT],
+        query: Mapping[str, Any],
+        microversion: str = MICROVERSION,
     ) -> list[tuple[str, ValueT]]:
-        answer = self._get(path, query)
+        answer = self._get(path, query, microversion)
         try:
             records = list(answer[key])
         except (LookupError, TypeError) as error:
@@ -80,13 +103,16 @@ class Compute:
             f"{what!r:.200})"
         )
 
-    def _get(self, path: str, query: Mapping[str, Any]) -> Any:
-        headers = {"OpenStack-API-Version": f"compute {MICROVERSION}"}
-        answer = self._service.ask("GET", path, headers=headers, params=dict(query))
+    def _get(self, path: str, query: Mapping[str, Any], microversion: str) -> Any:
+        answer = self._service.ask("GET", path, headers=_headers(microversion), params=dict(query))
         if answer.status_code != 200:
             kind = sessions.ERRORS.get(answer.status_code, errors.ServiceError)
             raise kind(f"Nova answered {answer.status_code} to {path}: {_reason(answer)}")
         return self._service.content(answer)
+
+
+def _headers(microversion: str) -> dict[str, str]:
+    return {"OpenStack-API-Version": f"compute {microversion}"}
 
 
 def _identity(record: Any) -> Any:

@@ -4,10 +4,12 @@ Each ``of`` raises LookupError, TypeError, ValueError or AttributeError for a ma
 """
 
 import dataclasses
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from steelyard.cloud.values import CPUInfo
 from steelyard.resources import flavor_disk
 
 ValueT = TypeVar("ValueT")
@@ -25,6 +27,9 @@ class Hypervisor:
     totals: Mapping[str, int]
     used: Mapping[str, int]
     """Includes the reserved amounts."""
+    kind: str = ""
+    version: int | None = None
+    cpu: CPUInfo | None = None
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "Hypervisor":
@@ -36,7 +41,35 @@ class Hypervisor:
             _out_of_service(record),
             {ours: _field(record, theirs, _amount) for theirs, ours in names.items()},
             {ours: _field(record, f"{theirs}_used", _amount) for theirs, ours in names.items()},
+            _text(record.get("hypervisor_type") or ""),
+            _field(record, "hypervisor_version", _amount)
+            if record.get("hypervisor_version") is not None
+            else None,
+            _cpu(record.get("cpu_info")),
         )
+
+
+def _cpu(value: Any) -> CPUInfo | None:
+    """Return the CPU of a hypervisor; None if the hypervisor reports none.
+
+    Each driver of Nova reports its own fields. Some report a list of all vendors and models.
+    """
+    if not isinstance(value, Mapping) or not value:
+        return None
+    arch, vendor, model = (", ".join(_words(value.get(n))) for n in ("arch", "vendor", "model"))
+    topology = value.get("topology")
+    numbers = topology.items() if isinstance(topology, Mapping) else ()
+    return CPUInfo(
+        arch,
+        vendor,
+        model,
+        frozenset(_words(value.get("features"))),
+        {_text(name): _amount(each) for name, each in numbers if each is not None},
+    )
+
+
+def _words(value: Any) -> list[str]:
+    return [_text(each) for each in (value if isinstance(value, list) else [value]) if each]
 
 
 def _out_of_service(record: Mapping[str, Any]) -> str:
@@ -158,6 +191,11 @@ class SeenServer:
     node: str
     flavor: SeenFlavor
     from_volume: bool = False
+    project: str = ""
+    user: str = ""
+    pinned_zone: str = ""
+    image_properties: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    scheduler_hints: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "SeenServer":
@@ -169,7 +207,29 @@ class SeenServer:
             _text(record.get("OS-EXT-SRV-ATTR:hypervisor_hostname") or ""),
             SeenFlavor.of_server(record),
             record.get("image") == "",
+            _text(record.get("tenant_id") or ""),
+            _text(record.get("user_id") or ""),
+            _text(record.get("pinned_availability_zone") or ""),
+            _properties((record.get("image") or {}).get("properties") or {}),
+            _hints(record.get("scheduler_hints") or {}),
         )
+
+
+def _properties(value: Any) -> dict[str, str]:
+    """Return image properties. Nova has texts, but its API promises none."""
+    return {_text(name): _as_text(each) for name, each in _object(value).items()}
+
+
+def _hints(value: Any) -> dict[str, tuple[str, ...]]:
+    """Return the values of each scheduler hint; Nova shows one value or a list."""
+    return {
+        _text(name): tuple(map(_as_text, each if isinstance(each, list) else [each]))
+        for name, each in _object(value).items()
+    }
+
+
+def _as_text(value: Any) -> str:
+    return _text(value if isinstance(value, str) else json.dumps(value))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

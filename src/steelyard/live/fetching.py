@@ -5,10 +5,10 @@ import concurrent.futures
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from steelyard import errors
+from steelyard import errors, microversions
 from steelyard.clients import sessions
 from steelyard.clients.compute import Compute
 from steelyard.clients.placement import Placement
@@ -26,6 +26,13 @@ from steelyard.text.wording import counted
 
 PLACEMENTS_MICROVERSION = "1.14"
 """The oldest microversion with root providers; Placement supports it since Queens."""
+
+DETAILS_OF_SERVERS = {
+    "2.100": "scheduler hints",
+    "2.98": "image properties",
+    "2.96": "pinned availability zones",
+}
+"""The data of servers that Nova shows only from a microversion on, the newest first."""
 
 _AT_ONCE = 8
 
@@ -182,9 +189,15 @@ class _Nova:
         )
 
     def servers(self) -> list[SeenServer]:
+        microversion = self._compute.newest(list(DETAILS_OF_SERVERS))
+        self._report_details(microversion)
+
         def ask(**query: str) -> list[SeenServer]:
-            found = self._compute.by_marker("/servers/detail", "servers", SeenServer.of, **query)
-            return list(self._watch(found, "servers"))
+            path, key = "/servers/detail", "servers"
+            found = self._compute.by_marker(path, key, _server, microversion, **query)
+            seen = list(self._watch(found, "servers"))
+            self._report_unreachable(seen.count(None))
+            return [each for each in seen if each is not None]
 
         try:
             return ask(all_tenants="1")
@@ -200,6 +213,25 @@ class _Nova:
             "the policy rule os_compute_api:servers:detail",
         )
 
+    def _report_details(self, microversion: str) -> None:
+        hidden = [
+            f"{what} (microversion {needed})"
+            for needed, what in DETAILS_OF_SERVERS.items()
+            if not microversions.reaches(microversion, needed)
+        ]
+        if hidden:
+            self._unseen.append(
+                f"not in the file: data of servers that only a newer Nova shows: "
+                f"{', '.join(reversed(hidden))}"
+            )
+
+    def _report_unreachable(self, servers: int) -> None:
+        if servers:
+            self._unseen.append(
+                f"not in the file: {counted(servers, 'server')} in cells that are unreachable from "
+                f"Nova's API; the amounts that they use count as used"
+            )
+
     def _shown(self, ask: Callable[[], list[ValueT]], unseen: str) -> list[ValueT]:
         """Return the response, or an empty list and add the message if access is forbidden."""
         try:
@@ -207,6 +239,13 @@ class _Nova:
         except errors.Forbidden:
             self._unseen.append(unseen)
             return []
+
+
+def _server(record: Mapping[str, Any]) -> SeenServer | None:
+    """Return the server, or None if Nova cannot reach the cell that has its data."""
+    if record.get("status") == "UNKNOWN" and "flavor" not in record:
+        return None
+    return SeenServer.of(record)
 
 
 class _Providers:

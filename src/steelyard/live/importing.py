@@ -185,6 +185,11 @@ def _servers(
                 flavors.of(server),
                 places.of_server(server) or "",
                 group_of.get(server.uuid),
+                server.project,
+                server.user,
+                server.pinned_zone,
+                server.image_properties,
+                server.scheduler_hints,
             )
             for server in placed.values()
         ),
@@ -223,6 +228,7 @@ def _aggregates(
             names[each.uuid],
             dict(each.metadata),
             tuple(name for host in each.hosts for name in places.of_service(host)),
+            each.uuid,
         )
         for each in seen
     )
@@ -309,6 +315,10 @@ def _host(name: str, seen: Hypervisor, supply: _Supply, provider: Provider | Non
         allocation_ratios=dict(supply.ratios),
         resources=dict(supply.resources),
         out_of_service=seen.out_of_service,
+        node="" if seen.node == name else seen.node,
+        hypervisor_type=seen.kind,
+        hypervisor_version=seen.version,
+        cpu_info=seen.cpu,
     )
 
 

@@ -1,16 +1,22 @@
 """``steelyard cloud import`` from a real Nova and a real Placement."""
 
+from unittest import mock
+
 from support.nova import clouds  # before the rest of Nova, which says why
 
 # isort: split
 from nova import context
+from nova.api.openstack import api_version_request
 from nova.tests import fixtures as nova_fixtures
 from oslo_config import cfg
 
 from steelyard import conf as options
 from steelyard.cloud import Flavor
+from steelyard.cloud.values import CPUInfo
 from steelyard.scheduler import FilterScheduler
 from support.nova.imports import Imports
+
+UNKNOWN_SERVER = "40000000-0000-4000-8000-000000000000"
 
 
 class TestImport(Imports, clouds.SharedCloud):
@@ -56,6 +62,61 @@ class TestImport(Imports, clouds.SharedCloud):
         assert (
             f"steelyard: {self.path}: 3 hosts, 2 aggregates, {len(listed)} flavors, "
             f"1 server group, 2 servers\n" == said
+        )
+
+    def test_import_writes_owner_and_request_of_servers(self) -> None:
+        self.aggregate("host1", availability_zone="north")
+        body = self._build_server(networks="none", az="north")
+        hints = {"different_host": [UNKNOWN_SERVER], "rack": "a"}
+        made = self.api.post_server({"server": body, "os:scheduler_hints": hints})
+        booted = self.settled(made["id"])
+        assert booted["status"] == "ACTIVE"
+        cloud, said = self.imported()
+        server = cloud.servers[made["id"]]
+        assert (server.project, server.user) == (booted["tenant_id"], booted["user_id"])
+        newest = api_version_request.max_api_version()
+        shown = {
+            "2.96": ("pinned availability zones", server.availability_zone == "north"),
+            "2.98": ("image properties", bool(server.image_properties)),
+            "2.100": (
+                "scheduler hints",
+                server.scheduler_hints
+                == {
+                    "different_host": (UNKNOWN_SERVER,),
+                    "rack": ("a",),
+                },
+            ),
+        }
+        for microversion, (what, is_there) in shown.items():
+            is_shown = newest >= api_version_request.APIVersionRequest(microversion)
+            assert is_there == is_shown, what
+            assert (what not in said) == is_shown, what
+
+    def test_import_from_an_older_nova_names_what_it_does_not_show(self) -> None:
+        server = self.boot()
+        older = mock.patch.object(api_version_request, "_MAX_API_VERSION", "2.96")
+        with older:
+            cloud, said = self.imported()
+        assert (
+            "steelyard: not in the file: data of servers that only a newer Nova shows: image "
+            "properties (microversion 2.98), scheduler hints (microversion 2.100)\n" in said
+        )
+        assert cloud.servers[server["id"]].project
+
+    def test_import_writes_hypervisor_and_cpu(self) -> None:
+        cloud, _ = self.imported()
+        host = cloud.hosts["host1"]
+        (seen,) = self.api.api_get("/os-hypervisors/detail?hypervisor_hostname_pattern=host1").body[
+            "hypervisors"
+        ]
+        assert host.hypervisor_type == seen["hypervisor_type"] == "fake"
+        assert host.hypervisor_version == seen["hypervisor_version"]
+        assert host.cpu_info == CPUInfo(
+            "x86_64",
+            "Intel",
+            "Nehalem",
+            frozenset({"pge", "clflush"}),
+            {"cores": 1, "threads": 1, "sockets": 4},
         )
 
     def test_import_reads_all_pages(self) -> None:

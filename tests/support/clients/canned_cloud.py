@@ -24,6 +24,13 @@ ANSWERS: dict[str, Any] = {
                 "state": "up",
                 "local_gb": 100,
                 "local_gb_used": 10,
+                "hypervisor_type": "QEMU",
+                "hypervisor_version": 8002002,
+                "cpu_info": {
+                    "arch": "x86_64",
+                    "features": ["avx2", "aes"],
+                    "topology": {"cores": 4},
+                },
                 **AMOUNTS,
             }
         ]
@@ -60,7 +67,11 @@ ANSWERS: dict[str, Any] = {
             {
                 "id": SERVER,
                 "name": "web-1",
-                "image": {"id": "i"},
+                "image": {"id": "i", "properties": {"hw_vif_model": "virtio"}},
+                "tenant_id": "shop",
+                "user_id": "ada",
+                "pinned_availability_zone": "north",
+                "scheduler_hints": {"group": [GROUP]},
                 "OS-EXT-SRV-ATTR:host": "node1",
                 "OS-EXT-SRV-ATTR:hypervisor_hostname": "node1.example",
                 "flavor": {"original_name": "small", "ephemeral": 0, **FLAVOR},
@@ -91,10 +102,18 @@ hosts:
     reserved: {{vcpus: 1}}
     used: {{vcpus: 2}}
     allocation_ratios: {{vcpus: 4.0, ram_mb: 1.0, disk_gb: 1.0}}
+    node: node1.example
+    hypervisor_type: QEMU
+    hypervisor_version: 8002002
+    cpu_info:
+      arch: x86_64
+      features: [aes, avx2]
+      topology: {{cores: 4}}
 aggregates:
   fast:
     hosts: [node1]
     metadata: {{ssd: nvme}}
+    uuid: {OTHER}
 flavors:
   small:
     vcpus: 1
@@ -107,17 +126,28 @@ server_groups:
     rules: {{max_server_per_host: 2}}
     uuid: {GROUP}
 servers:
-  web-1: {{host: node1, flavor: small, group: web, uuid: {SERVER}}}
+  web-1:
+    host: node1
+    flavor: small
+    group: web
+    uuid: {SERVER}
+    project: shop
+    user: ada
+    availability_zone: north
+    image_properties: {{hw_vif_model: virtio}}
+    scheduler_hints: {{group: {GROUP}}}
 """
 WRITTEN_JSON = f"""\
 {{
   "hosts": {{
     "node1": {{"vcpus": 8, "ram_mb": 8192, "disk_gb": 100, "traits": ["HW_CPU_X86_AVX2"], \
 "uuid": "{HOST}", "reserved": {{"vcpus": 1}}, "used": {{"vcpus": 2}}, \
-"allocation_ratios": {{"vcpus": 4.0, "ram_mb": 1.0, "disk_gb": 1.0}}}}
+"allocation_ratios": {{"vcpus": 4.0, "ram_mb": 1.0, "disk_gb": 1.0}}, \
+"node": "node1.example", "hypervisor_type": "QEMU", "hypervisor_version": 8002002, \
+"cpu_info": {{"arch": "x86_64", "features": ["aes", "avx2"], "topology": {{"cores": 4}}}}}}
   }},
   "aggregates": {{
-    "fast": {{"hosts": ["node1"], "metadata": {{"ssd": "nvme"}}}}
+    "fast": {{"hosts": ["node1"], "metadata": {{"ssd": "nvme"}}, "uuid": "{OTHER}"}}
   }},
   "flavors": {{
     "small": {{"vcpus": 1, "ram_mb": 1024, "disk_gb": 10, "extra_specs": {{"ssd": "nvme"}}}}
@@ -126,7 +156,9 @@ WRITTEN_JSON = f"""\
     "web": {{"policy": "anti-affinity", "rules": {{"max_server_per_host": 2}}, "uuid": "{GROUP}"}}
   }},
   "servers": {{
-    "web-1": {{"host": "node1", "flavor": "small", "group": "web", "uuid": "{SERVER}"}}
+    "web-1": {{"host": "node1", "flavor": "small", "group": "web", "uuid": "{SERVER}", \
+"project": "shop", "user": "ada", "availability_zone": "north", \
+"image_properties": {{"hw_vif_model": "virtio"}}, "scheduler_hints": {{"group": "{GROUP}"}}}}
   }}
 }}
 """

@@ -47,7 +47,7 @@ def test_import_writes_the_cloud_file(server: Server, capsys: Any) -> None:
     assert os.listdir() == ["cloud.json"]
     assert capsys.readouterr() == ("", f"steelyard: cloud.json: {SUMMARY}")
     versions = {version for _, version in server.asked}
-    assert versions == {"compute 2.64", "placement 1.14"}
+    assert versions == {"compute 2.64", "compute 2.100", "placement 1.14"}
     assert all(agent.startswith("steelyard/") for agent in server.agents), server.agents
 
 
@@ -215,6 +215,20 @@ def test_import_counts_providers_without_a_host_in_nova(server: Server, capsys: 
     )
     assert "the nested resource providers of 1 host" in nested
     assert "HW_CPU_X86_AVX2" in pathlib.Path("cloud.json").read_text()
+
+
+def test_import_counts_servers_of_unreachable_cells(server: Server, capsys: Any) -> None:
+    lost = {"id": OTHER, "status": "UNKNOWN", "tenant_id": "shop", "links": []}
+    answer = json.dumps({"servers": [lost]}).encode()
+    server.answers[f"/servers/detail?all_tenants=1&marker={SERVER}"] = (200, answer)
+    server.answers[f"/servers/detail?all_tenants=1&marker={OTHER}"] = (200, b'{"servers": []}')
+    assert cli.main(IMPORT) == 0
+    remark, _ = capsys.readouterr().err.splitlines()
+    assert remark == (
+        "steelyard: not in the file: 1 server in cells that are unreachable from Nova's API; the "
+        "amounts that they use count as used"
+    )
+    assert list(Cloud.load("cloud.json").servers) == [SERVER]
 
 
 ALONE = [sys.executable, "-c", "import sys; from steelyard import cli; sys.exit(cli.main())"]
