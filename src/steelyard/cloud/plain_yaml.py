@@ -6,8 +6,8 @@ as much memory.
 
 import io
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any
 
 # No valid cloud file is nested as deeply. Python's limit is higher.
 _DEEPEST = 50
@@ -105,6 +105,59 @@ class _Builder:
             if type(event) is self._yaml.SequenceEndEvent:
                 return found
             found.append(self._value(event, depth))
+
+
+def line_of(yaml: Any, loader: type[Any], file: IO[str], path: Sequence[str]) -> int | None:
+    """Return the line of the entry at the path, or of the nearest entry above it.
+
+    Reading stops there. Raises YAMLError if the text before it is invalid.
+    """
+    parser = loader(file)
+    line = None
+    try:
+        while not isinstance(event := parser.get_event(), yaml.DocumentStartEvent):
+            if event is None:
+                return None
+        event = parser.get_event()
+        for step in path:
+            found = _child(yaml, parser.get_event, event, step)
+            if found is None:
+                break
+            line, event = found
+    finally:
+        parser.dispose()
+    return line
+
+
+def _child(
+    yaml: Any, get_event: Callable[[], Any], parent: Any, step: str
+) -> tuple[int, Any] | None:
+    """Return the line of the child at this step and the first event of its value, or None."""
+    if isinstance(parent, yaml.MappingStartEvent):
+        while not isinstance(key := get_event(), yaml.MappingEndEvent):
+            if isinstance(key, yaml.ScalarEvent) and key.value == step:
+                return key.start_mark.line + 1, get_event()
+            _skip(yaml, get_event, key)
+            _skip(yaml, get_event, get_event())
+    elif isinstance(parent, yaml.SequenceStartEvent):
+        for _ in range(int(step)):
+            _skip(yaml, get_event, get_event())
+        item = get_event()
+        return item.start_mark.line + 1, item
+    return None
+
+
+def _skip(yaml: Any, get_event: Callable[[], Any], event: Any) -> None:
+    """Read the events of a value up to its end."""
+    depth = 0
+    while True:
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth == 0:
+            return
+        event = get_event()
 
 
 def written(yaml: Any, dumper: type[Any], loader: type[Any], content: Mapping[str, Any]) -> str:

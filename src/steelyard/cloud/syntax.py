@@ -188,28 +188,8 @@ def _line(file: IO[str], path: Path) -> int | None:
     file.seek(0)
     try:
         yaml = _yaml()
-        node = yaml.compose(file, Loader=_base_loader(yaml))
+        return plain_yaml.line_of(yaml, _base_loader(yaml), file, path)
     except errors.MissingExtra:  # the file is JSON, which needs no PyYAML
         return None
     except yaml.YAMLError:  # the file is JSON that is not YAML
         return None
-    line = None
-    for step in path:
-        found = _child(yaml, node, step)
-        if found is None:
-            break
-        mark, node = found
-        line = mark.line + 1
-    return line
-
-
-def _child(yaml: Any, node: Any, step: str) -> tuple[Any, Any] | None:
-    """Return the mark and the node of the child at this step; None if it is missing."""
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if key.value == step:
-                return key.start_mark, value
-    elif isinstance(node, yaml.SequenceNode):
-        item = node.value[int(step)]
-        return item.start_mark, item
-    return None

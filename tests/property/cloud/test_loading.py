@@ -23,20 +23,22 @@ numbers = st.sampled_from(["0", "1", "64", "4096", "007", "999999999999999"])
 amounts = {"vcpus": numbers, "ram_mb": numbers, "disk_gb": numbers}
 texts = st.sampled_from(["", "a", "nvme", "<or> a <or> b", "~", "true", "é", "a\nb"])
 some = st.dictionaries(texts, st.one_of(texts, st.booleans()), max_size=2)
-hosts = st.fixed_dictionaries(
-    amounts,
-    optional={
-        "traits": st.lists(st.sampled_from(["A", "B", "C"]), max_size=3),
-        "uuid": texts,
-        "reserved": st.fixed_dictionaries({}, optional=amounts),
-        "used": st.fixed_dictionaries({}, optional={**amounts, "VGPU": numbers}),
-        "allocation_ratios": st.dictionaries(
-            st.sampled_from(["vcpus", "ram_mb"]), st.sampled_from(["1", "1.50", "1e1", "0"])
-        ),
-        "resources": st.dictionaries(st.sampled_from(["VGPU", "CUSTOM_A"]), numbers),
-        "out_of_service": st.sampled_from(["", "broken disk"]),
-    },
-)
+of_hosts: dict[str, Any] = {
+    "traits": st.lists(st.sampled_from(["A", "B", "C"]), max_size=3),
+    "uuid": texts,
+    "reserved": st.fixed_dictionaries({}, optional=amounts),
+    "used": st.fixed_dictionaries({}, optional={**amounts, "VGPU": numbers}),
+    "allocation_ratios": st.dictionaries(
+        st.sampled_from(["vcpus", "ram_mb"]), st.sampled_from(["1", "1.50", "1e1", "0"])
+    ),
+    "resources": st.dictionaries(st.sampled_from(["VGPU", "CUSTOM_A"]), numbers),
+    "out_of_service": st.sampled_from(["", "broken disk"]),
+    "min_units": st.fixed_dictionaries({}, optional={"vcpus": st.just("2")}),
+    "hypervisor_version": numbers,
+    "cpu_info": st.just({"arch": "x86_64", "features": ["aes"], "topology": {"cores": "4"}}),
+    "providers": st.just([{"name": "numa0", "inventories": {"VGPU": {"total": "4"}}}]),
+}
+hosts = st.fixed_dictionaries(amounts, optional=of_hosts)
 flavors = st.fixed_dictionaries(amounts, optional={"extra_specs": some})
 groups = st.one_of(
     st.fixed_dictionaries(
@@ -67,7 +69,11 @@ def contents(draw: st.DrawFn) -> dict[str, Any]:
     found["aggregates"] = named(
         st.fixed_dictionaries({"hosts": st.lists(host_names)}, optional={"metadata": some}), "a"
     )
-    optional: dict[str, Any] = {"uuid": st.uuids().map(str)}
+    optional: dict[str, Any] = {
+        "uuid": st.uuids().map(str),
+        "project": texts,
+        "scheduler_hints": st.dictionaries(texts, st.one_of(texts, st.lists(texts)), max_size=2),
+    }
     if found["server_groups"]:
         optional["group"] = st.sampled_from([*found["server_groups"], None])
     one = {"host": host_names, "flavor": st.sampled_from([*found["flavors"]])}

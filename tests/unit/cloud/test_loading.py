@@ -266,6 +266,25 @@ def test_load_rejects_nested_file_with_short_message(described: Any, name: str, 
     assert len(str(caught.value)) < 400
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("hosts: &all\n  h: &a\n    vcpus: x\n", 2),
+        ("? [a, {b: c}]\n: d\nflavors: |\n  text\nhosts:\n  h: {}", 1),
+        ("aggregates:\n  a:\n    hosts:\n    - h\n    - {b: [c]}\nhosts: {}", 5),
+        ("flavors:\n  f: {x: [a, {b: c}]}\n  g: {}\nhosts:\n  h: [a]\n", 5),
+        ("hosts:\n  h: &x {vcpus: 1, ram_mb: 1, disk_gb: 1}\nflavors: *x", 3),
+        ("---\nhosts:\n  # a comment\n  h:\n    vcpus: 1", 4),
+    ],
+)
+def test_load_finds_the_line_after_other_entries(
+    described: Any, text: str, line: int | None
+) -> None:
+    with pytest.raises(InvalidCloud) as caught:
+        Cloud.load(described(text))
+    assert caught.value.line == line
+
+
 def test_load_rejects_duplicate_server_uuid(described: Any) -> None:
     text = GOOD.replace("group: web}", "uuid: 6a4a0a1e-0000-4000-8000-000000000001}")
     with pytest.raises(InvalidCloud, match=r"servers\.lone\.uuid: .*: another server has it too"):
