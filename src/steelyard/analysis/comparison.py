@@ -1,20 +1,22 @@
 """The changes if ``AggregateInstanceTypeFilter`` replaced Nova's filter.
 
-Flavors with the same extra specs are judged once, and so are hosts in the same aggregates.
+Flavors with the same extra specs are judged once, and so are hosts in the same aggregates. Nova's
+answers are the same for hosts whose aggregates offer the same values for the keys of the flavor.
 """
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-from steelyard.aggregates import FORCE_KEY, Content, Judge, content
+from steelyard.aggregates import FORCE_KEY, SCOPE, Content, Judge, content, flag
 from steelyard.analysis.novas_rules import SENTINELS
 from steelyard.cloud import Aggregate, Cloud, Flavor
 from steelyard.cloud.host_state import HostState, host_states
 from steelyard.expressions import OR
 from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
 from steelyard.scheduler import Request
-from steelyard.scheduler.rules import NovaAnswer, NovaRules, demands
+from steelyard.scheduler.rules import NovaAnswer, NovaRules, NovaVerdict, demands
 
 
 class Difference(enum.StrEnum):
@@ -99,40 +101,85 @@ def compare(cloud: Cloud, ours: AggregateInstanceTypeFilter, rules: NovaRules) -
     flavors: dict[Content, list[Flavor]] = {}
     for flavor in cloud.flavors.values():
         flavors.setdefault(content(flavor.extra_specs), []).append(flavor)
-    hosts: dict[tuple[Aggregate, ...], list[HostState]] = {}
-    for host in host_states(cloud):
-        hosts.setdefault(tuple(host.aggregates), []).append(host)
-    by_aggregates = [(alike[0], tuple(host.host for host in alike)) for alike in hosts.values()]
-    judgements = []
+    sets = _SetsOfAggregates(cloud)
+    judgements: list[Judgement] = []
     for same in flavors.values():
-        flavor, names = same[0], tuple(flavor.name for flavor in same)
-        passing = ours.passing([host for host, _ in by_aggregates], Request(flavor))
-        for (host, host_names), passes in zip(by_aggregates, passing, strict=True):
-            judged = _judge(flavor, host, ours, rules, passes=passes)
-            judgements.append(Judgement(names, host_names, *judged))
+        judgements += _judgements(same, sets, ours, rules)
     return Comparison(rules.name, len(cloud.flavors), len(cloud.hosts), tuple(judgements))
 
 
-def _judge(
-    flavor: Flavor,
-    host: HostState,
+class _SetsOfAggregates:
+    """The sets of aggregates that hosts are in.
+
+    Sets whose aggregates offer the same values for a key are alike for the key.
+    """
+
+    def __init__(self, cloud: Cloud) -> None:
+        hosts: dict[tuple[Aggregate, ...], list[HostState]] = {}
+        for host in host_states(cloud):
+            hosts.setdefault(tuple(host.aggregates), []).append(host)
+        self.aggregates = list(hosts)
+        self.firsts = [alike[0] for alike in hosts.values()]
+        """One host in each set."""
+        self.names = [tuple(host.host for host in alike) for alike in hosts.values()]
+        self._offers: dict[str, list[Hashable]] = {}
+
+    def alike(self, keys: Iterable[str]) -> Iterable[Hashable]:
+        """Return a value for each set that is equal for sets that are alike for all the keys."""
+        columns = [self._offers_of(key) for key in keys]
+        return zip(*columns, strict=True) if columns else [()] * len(self.aggregates)
+
+    def _offers_of(self, key: str) -> list[Hashable]:
+        """Return the values that the aggregates of each set offer for the key."""
+        if key not in self._offers:
+            offering = {
+                aggregate: (text, flag(aggregate.metadata.get(FORCE_KEY, "")))
+                for aggregate in set(itertools.chain.from_iterable(self.aggregates))
+                if (text := aggregate.metadata.get(key)) is not None
+            }
+            self._offers[key] = [
+                tuple(offering[each] for each in aggregates if each in offering)
+                for aggregates in self.aggregates
+            ]
+        return self._offers[key]
+
+
+def _judgements(
+    same: Sequence[Flavor],
+    sets: _SetsOfAggregates,
     ours: AggregateInstanceTypeFilter,
     rules: NovaRules,
-    *,
-    passes: bool,
-) -> tuple[NovaAnswer, bool, Difference | None, str]:
-    """Return Nova's answer, ours (``passes``), the kind of the difference and its cause."""
-    aggregates = tuple(host.aggregates)
-    nova = rules.judge(flavor.extra_specs, aggregates)
-    kind = _kind(nova.outcome, passes=passes)
-    if kind is None:
+) -> Iterator[Judgement]:
+    """Yield both answers for flavors with the same extra specs on the hosts of each set."""
+    flavor, names = same[0], tuple(flavor.name for flavor in same)
+    specs, request = flavor.extra_specs, Request(flavor)
+    # Scoped keys are offered with the scope by forced aggregates.
+    keys = sorted({each for key, bare, _ in demands(specs) for each in (bare, SCOPE + bare)})
+    answers: dict[Hashable, NovaVerdict] = {}
+    accepted: dict[Hashable, str] = {}
+    rejections = ours.judge(request)
+    every_set = zip(
+        sets.aggregates,
+        sets.firsts,
+        sets.names,
+        sets.alike(keys),
+        ours.passing(sets.firsts, request),
+        strict=True,
+    )
+    for aggregates, host, hosts, alike, passes in every_set:
+        nova = answers.get(alike)
+        if nova is None:
+            nova = answers[alike] = rules.judge(specs, aggregates)
+        kind = _kind(nova.outcome, passes=passes)
         cause = ""
-    elif kind is Difference.NEWLY_ACCEPTED:
-        cause = _why_accepted(flavor.extra_specs, aggregates, rules)
-    else:
-        own = "the host passes" if passes else ours.examine(host, Request(flavor)).cause
-        cause = f"{nova.why}; steelyard: {own}" if nova.why else own
-    return nova.outcome, passes, kind, cause
+        if kind is Difference.NEWLY_ACCEPTED:
+            if alike not in accepted:
+                accepted[alike] = _why_accepted(specs, aggregates, rules)
+            cause = accepted[alike]
+        elif kind is not None:
+            own = "the host passes" if passes else next(iter(rejections(host))).cause
+            cause = f"{nova.why}; steelyard: {own}" if nova.why else own
+        yield Judgement(names, hosts, nova.outcome, passes, kind, cause)
 
 
 def _kind(nova: NovaAnswer, *, passes: bool) -> Difference | None:
