@@ -7,14 +7,19 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from steelyard.cloud.values import CPUInfo
 from steelyard.resources import flavor_disk
+from steelyard.traits import Inventory, ResourceProvider
+from steelyard.traits.providers import UNLIMITED
 
 ValueT = TypeVar("ValueT")
 
 _GREATEST = 10**15 - 1
+
+_UNITS = {"min_unit": 1, "max_unit": UNLIMITED, "step_size": 1}
+"""Placement's limits of single allocations, with their defaults."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -237,8 +242,14 @@ class SeenInventory:
     total: int
     reserved: int = 0
     allocation_ratio: float = 1.0
-    limited: bool = False
-    """Whether min_unit, max_unit or step_size exclude some amounts up to the total."""
+    min_unit: int = 1
+    max_unit: int = UNLIMITED
+    step_size: int = 1
+
+    @property
+    def limited(self) -> bool:
+        """Whether min_unit, max_unit or step_size exclude some amounts up to the total."""
+        return self.min_unit > 1 or self.step_size > 1 or self.max_unit < self.total
 
     @property
     def limit(self) -> int:
@@ -247,19 +258,18 @@ class SeenInventory:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "SeenInventory":
-        total = _field(record, "total", _amount)
-        limited = (
-            record.get("min_unit", 1) > 1
-            or record.get("step_size", 1) > 1
-            or record.get("max_unit", total) < total
-        )
-        given = {"reserved": 0, "allocation_ratio": 1.0, **record}
+        given = {"reserved": 0, "allocation_ratio": 1.0, **_UNITS, **record}
         return cls(
-            total,
+            _field(given, "total", _amount),
             _field(given, "reserved", _amount),
             _field(given, "allocation_ratio", _ratio),
-            limited,
+            *(_field(given, name, _unit) for name in _UNITS),
         )
+
+    def with_used(self, used: int) -> Inventory:
+        """Return the inventory as a value, of which this amount is in use."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return Inventory(used=used, **fields)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -269,22 +279,37 @@ class Provider:
     inventories: Mapping[str, SeenInventory] | None
     usages: Mapping[str, int] | None
     traits: frozenset[str] | None
-    nested: bool = False
-    """Whether it has child providers."""
+    aggregates: frozenset[str] = frozenset()
+    """The UUIDs of the aggregates in Nova that Placement has the provider in, too."""
+    nested: tuple[ResourceProvider, ...] = ()
+    """The providers below it; those directly below it have no parent."""
 
 
-def roots(answer: Mapping[str, Any]) -> dict[str, str]:
-    """Return the UUID of each provider's root provider.
+class ListedProvider(NamedTuple):
+    """A resource provider as Placement lists it."""
+
+    uuid: str
+    name: str
+    parent: str | None
+    root: str
+
+
+def listed(answer: Mapping[str, Any]) -> dict[str, ListedProvider]:
+    """Return the providers by UUID.
 
     A provider that was created before nested providers existed may name no root. It is then its own
     root.
     """
-    return {
-        _field(each, "uuid", _text): _field(
-            each, "root_provider_uuid" if each["root_provider_uuid"] else "uuid", _text
+    found = [
+        ListedProvider(
+            _field(each, "uuid", _text),
+            _text(each.get("name") or ""),
+            _text(each["parent_provider_uuid"]) if each.get("parent_provider_uuid") else None,
+            _field(each, "root_provider_uuid" if each["root_provider_uuid"] else "uuid", _text),
         )
         for each in answer["resource_providers"]
-    }
+    ]
+    return {each.uuid: each for each in found}
 
 
 def inventories(answer: Mapping[str, Any]) -> dict[str, SeenInventory]:
@@ -352,6 +377,12 @@ def _amount(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _GREATEST:
         raise ValueError(f"expected a whole number from 0 to {_GREATEST}, got {value!r:.100}")
     return value
+
+
+def _unit(value: Any) -> int:
+    if _amount(value) < 1:
+        raise ValueError("expected at least 1, got 0")
+    return int(value)
 
 
 def _ratio(value: Any) -> float:

@@ -5,7 +5,7 @@ import concurrent.futures
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from steelyard import errors, microversions
@@ -15,6 +15,7 @@ from steelyard.clients.placement import Placement
 from steelyard.live import answers
 from steelyard.live.answers import (
     Hypervisor,
+    ListedProvider,
     Observed,
     Provider,
     SeenAggregate,
@@ -23,6 +24,7 @@ from steelyard.live.answers import (
     SeenServer,
 )
 from steelyard.text.wording import counted
+from steelyard.traits import ResourceProvider
 
 PLACEMENTS_MICROVERSION = "1.14"
 """The oldest microversion with root providers; Placement supports it since Queens."""
@@ -67,13 +69,14 @@ def look(compute: Compute, placement: Placement | None, watch: Progress) -> Obse
     unseen: list[str] = []
     hypervisors = _hypervisors(compute, watch)
     nova = _Nova(compute, watch, unseen)
+    aggregates = nova.aggregates()
     return Observed(
         hypervisors,
-        nova.aggregates(),
+        aggregates,
         nova.flavors(),
         nova.groups(),
         nova.servers(),
-        _providers(placement, hypervisors, watch, unseen),
+        _providers(placement, hypervisors, aggregates, watch, unseen),
         unseen,
     )
 
@@ -92,12 +95,13 @@ def _hypervisors(compute: Compute, watch: Progress) -> list[Hypervisor]:
 def _providers(
     placement: Placement | None,
     hypervisors: Sequence[Hypervisor],
+    aggregates: Sequence[SeenAggregate],
     watch: Progress,
     unseen: list[str],
 ) -> dict[str, Provider] | None:
     if placement is not None:
         try:
-            return _Providers(placement, watch, unseen).of(hypervisors)
+            return _Providers(placement, watch, unseen).of(hypervisors, aggregates)
         except errors.Forbidden:
             why = "shows its resource providers only to the role admin"
         except errors.NotFound:
@@ -256,21 +260,66 @@ class _Providers:
         self._watch = watch
         self._unseen = unseen
 
-    def of(self, hypervisors: Sequence[Hypervisor]) -> dict[str, Provider]:
-        """Return the hypervisors' providers, by UUID. Hypervisors without one are left out."""
-        roots = self._ask("/resource_providers", answers.roots)
-        uuids = [each.uuid for each in hypervisors if each.uuid in roots]
-        self._report_others(set(roots.values()).difference(uuids))
+    def of(
+        self, hypervisors: Sequence[Hypervisor], aggregates: Sequence[SeenAggregate]
+    ) -> dict[str, Provider]:
+        """Return the hypervisors' providers, by UUID. Hypervisors without one are left out.
+
+        Sends three requests for each provider of the hypervisors' trees, and one for each
+        aggregate: Placement lists the members of an aggregate, but not the aggregates of all
+        providers.
+        """
+        listed = self._ask("/resource_providers", answers.listed)
+        hosts = [each.uuid for each in hypervisors if each.uuid in listed]
+        self._report_others({each.root for each in listed.values()}.difference(hosts))
+        trees: dict[str, list[ListedProvider]] = {uuid: [] for uuid in hosts}
+        for each in sorted(listed.values(), key=lambda each: (each.name, each.uuid)):
+            if each.root in trees and each.uuid not in trees:
+                trees[each.root].append(each)
+        uuids = [*hosts, *(each.uuid for tree in trees.values() for each in tree)]
         inventories = self._of_each(uuids, "inventories", answers.inventories)
         usages = self._of_each(uuids, "usages", answers.usages)
         traits = self._of_each(uuids, "traits", answers.traits)
-        nested = {root for uuid, root in roots.items() if uuid != root}
+        member_of = self._member_of([each.uuid for each in aggregates])
+
+        def nested(provider: ListedProvider, others: Collection[str]) -> ResourceProvider:
+            used = usages.get(provider.uuid) or {}
+            return ResourceProvider(
+                provider.uuid,
+                provider.name,
+                provider.parent if provider.parent in others else None,
+                {
+                    name: each.with_used(used.get(name, 0))
+                    for name, each in (inventories.get(provider.uuid) or {}).items()
+                },
+                traits.get(provider.uuid) or frozenset(),
+                member_of.get(provider.uuid, frozenset()),
+            )
+
         return {
             uuid: Provider(
-                inventories.get(uuid), usages.get(uuid), traits.get(uuid), uuid in nested
+                inventories.get(uuid),
+                usages.get(uuid),
+                traits.get(uuid),
+                frozenset(member_of.get(uuid, ())),
+                tuple(nested(each, {other.uuid for other in tree}) for each in tree),
             )
-            for uuid in uuids
+            for uuid, tree in trees.items()
         }
+
+    def _member_of(self, aggregates: Sequence[str]) -> dict[str, set[str]]:
+        """Return those of the aggregates that each provider is in, by the provider's UUID."""
+
+        def ask(aggregate: str) -> Collection[str]:
+            path = f"/resource_providers?member_of={aggregate}"
+            return self._ask(path, answers.listed).keys()
+
+        found: dict[str, set[str]] = {}
+        with contextlib.closing(_each_answered(ask, aggregates)) as answered:
+            for aggregate, members in zip(aggregates, answered, strict=True):
+                for uuid in members:
+                    found.setdefault(uuid, set()).add(aggregate)
+        return found
 
     def _report_others(self, roots: set[str]) -> None:
         if roots:

@@ -269,12 +269,15 @@ class _Supply:
     resources: Mapping[str, int]
     """Usable amounts of other resource classes."""
     used: Mapping[str, int]
+    units: Mapping[str, Mapping[str, int]]
+    """The limits of single servers, by the names of the host's fields."""
 
     @classmethod
     def of(cls, hypervisor: Hypervisor, provider: Provider | None) -> "_Supply":
         """Return the amounts in Placement, or those in Nova if Placement does not show them."""
         totals, reserved, ratios = hypervisor.totals, dict.fromkeys(FIELDS.values(), 0), {}
         resources: dict[str, int] = {}
+        units: dict[str, dict[str, int]] = {}
         if provider is not None and provider.inventories is not None:
             found = {
                 kind: provider.inventories.get(name, SeenInventory(0))
@@ -288,18 +291,33 @@ class _Supply:
                 for name, each in provider.inventories.items()
                 if name not in FIELDS
             }
+            units = _units(provider.inventories)
         if provider is not None and provider.usages is not None:
             names = {**FIELDS, **{name: name for name in resources}}
             used = {kind: provider.usages.get(name, 0) for name, kind in names.items()}
         else:
             used = {kind: max(hypervisor.used[kind] - reserved[kind], 0) for kind in reserved}
-        return cls(totals, reserved, ratios, resources, used)
+        return cls(totals, reserved, ratios, resources, used, units)
 
     def without(self, by_servers: Mapping[str, int]) -> "_Supply":
         """Return the supply without the amounts, by resource class, that these servers use."""
         by_kind = {FIELDS.get(name, name): amount for name, amount in by_servers.items()}
         used = {kind: amount - by_kind.get(kind, 0) for kind, amount in self.used.items()}
         return dataclasses.replace(self, used=used)
+
+
+def _units(inventories: Mapping[str, SeenInventory]) -> dict[str, dict[str, int]]:
+    """Return the limits of single servers that differ from the defaults of the cloud file."""
+    found: dict[str, dict[str, int]] = {"min_units": {}, "max_units": {}, "step_sizes": {}}
+    for name, each in inventories.items():
+        kind = FIELDS.get(name, name)
+        if each.min_unit != 1:
+            found["min_units"][kind] = each.min_unit
+        if each.max_unit != (each.total if name in FIELDS else each.limit):
+            found["max_units"][kind] = each.max_unit
+        if each.step_size != 1:
+            found["step_sizes"][kind] = each.step_size
+    return found
 
 
 def _host(name: str, seen: Hypervisor, supply: _Supply, provider: Provider | None) -> Host:
@@ -319,6 +337,11 @@ def _host(name: str, seen: Hypervisor, supply: _Supply, provider: Provider | Non
         hypervisor_type=seen.kind,
         hypervisor_version=seen.version,
         cpu_info=seen.cpu,
+        placement_aggregates=frozenset() if provider is None else provider.aggregates,
+        providers=() if provider is None else provider.nested,
+        min_units=supply.units.get("min_units", {}),
+        max_units=supply.units.get("max_units", {}),
+        step_sizes=supply.units.get("step_sizes", {}),
     )
 
 
@@ -334,11 +357,11 @@ def _remark_on_providers(seen: Observed, remarks: list[str]) -> None:
         )
     shown = [each.inventories for each in seen.providers.values() if each.inventories is not None]
     _remark_on_inventories(shown, remarks)
-    nested = sum(each.nested for each in seen.providers.values())
+    nested = sum(bool(each.nested) for each in seen.providers.values())
     if nested:
         remarks.append(
-            f"not in the file: the nested resource providers of {counted(nested, 'host')}, with "
-            f"their inventories and traits"
+            f"filters do not read the nested resource providers of {counted(nested, 'host')}; "
+            f"flavors that need their resources or traits do not fit there in the file"
         )
 
 
@@ -353,7 +376,7 @@ def _remark_on_inventories(
     )
     for counts, form in (
         (without, "no {} in Placement: {}; in the file, flavors that need it do not fit there"),
-        (limited, "not in the file: min_unit, max_unit and step_size, which limit {} on {}"),
+        (limited, "filters do not read min_unit, max_unit and step_size, which limit {} on {}"),
     ):
         remarks.extend(
             form.format(name, counted(count, "host")) for name, count in sorted(counts.items())

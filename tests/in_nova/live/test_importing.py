@@ -11,9 +11,11 @@ from nova.tests import fixtures as nova_fixtures
 from oslo_config import cfg
 
 from steelyard import conf as options
+from steelyard.analysis.selecting import trees_of
 from steelyard.cloud import Flavor
 from steelyard.cloud.values import CPUInfo
 from steelyard.scheduler import FilterScheduler
+from steelyard.traits import CandidatesRequest, Inventory, ResourceProvider
 from support.nova.imports import Imports
 
 UNKNOWN_SERVER = "40000000-0000-4000-8000-000000000000"
@@ -135,7 +137,7 @@ class TestImport(Imports, clouds.SharedCloud):
         pages = [asked for asked in self.served.asked if "/servers/detail" in asked]
         assert len(pages) == 3, pages
 
-    def test_import_sends_no_request_per_server_flavor_or_aggregate(self) -> None:
+    def test_import_sends_one_request_per_aggregate_and_none_per_server_or_flavor(self) -> None:
         def asked() -> list[str]:
             self.served.asked.clear()
             self.imported()
@@ -147,7 +149,7 @@ class TestImport(Imports, clouds.SharedCloud):
         self.aggregate("host2", ssd="nvme")
         for _ in range(3):
             self.boot(ssd="nvme")
-        assert few == len(asked())
+        assert few + 1 == len(asked())
 
     def test_free_amounts_equal_those_of_live_cloud(self) -> None:
         self.boot(host="host1", memory_mb=6000)
@@ -261,6 +263,63 @@ class TestImportOfOwnCloud(Imports):
         assert cloud.servers[made["id"]].host == "metal2"
         self.assert_free_as_in_placement(cloud)
 
+    def test_import_writes_provider_trees(self) -> None:
+        self.aggregate("host1", ssd="nvme")
+        root = self.provider("host1")
+        (aggregate,) = self.of_provider("host1", "aggregates")["aggregates"]
+        numa = "20000000-0000-4000-8000-000000000001"
+        card = "20000000-0000-4000-8000-000000000002"
+        for uuid, name, parent in ((numa, "numa0", root), (card, "card", numa)):
+            child = {"name": name, "uuid": uuid, "parent_provider_uuid": parent}
+            assert self.placement.post("/resource_providers", child, version="1.20").status == 200
+        limits = {"reserved": 1, "min_unit": 2, "max_unit": 4, "step_size": 2}
+        inventory = {"total": 8, "allocation_ratio": 2.0, **limits}
+        there = {"resource_provider_generation": 0, "inventories": {"VGPU": inventory}}
+        url = f"/resource_providers/{card}/inventories"
+        assert self.placement.put(url, there, version="1.14").status == 200
+        self._create_trait("CUSTOM_CARD")
+        self._set_provider_traits(card, ["CUSTOM_CARD"])
+        consumer = {
+            "allocations": {card: {"resources": {"VGPU": 2}}},
+            "project_id": "someone",
+            "user_id": "else",
+            "consumer_generation": None,
+        }
+        url = "/allocations/10000000-0000-4000-8000-000000000002"
+        assert self.placement.put(url, consumer, version="1.28").status == 204
+
+        cloud, said = self.imported()
+
+        host = cloud.hosts["host1"]
+        assert host.placement_aggregates == {aggregate}
+        assert cloud.aggregates["of-host1"].uuid == aggregate
+        assert host.providers == (
+            ResourceProvider(
+                card,
+                "card",
+                numa,
+                {"VGPU": Inventory(8, used=2, allocation_ratio=2.0, **limits)},
+                {"CUSTOM_CARD"},
+            ),
+            ResourceProvider(numa, "numa0"),
+        )
+        assert cloud.hosts["host2"].providers == ()
+        assert "filters do not read the nested resource providers of 1 host" in said
+        trees = trees_of(cloud)
+        for query in (
+            "resources=VCPU:1",
+            "resources=VCPU:1,VGPU:2",
+            "resources=VCPU:1,VGPU:3",
+            "resources=VCPU:1,VGPU:6",
+            "resources=VCPU:99999",
+            f"resources=VCPU:1&member_of={aggregate}",
+            "resources=VGPU:2&required=CUSTOM_CARD",
+        ):
+            answer = self.placement.get(f"/allocation_candidates?{query}", version="1.29").body
+            there = {each["root_provider_uuid"] for each in answer["provider_summaries"].values()}
+            found = CandidatesRequest.parse(query).roots(trees)
+            assert {each.uuid for each in found} == there, query
+
     def test_omitted_data_has_one_remark(self) -> None:
         for number, host in enumerate(self.hosts[:2]):
             there = self.of_provider(host, "inventories")
@@ -275,7 +334,7 @@ class TestImportOfOwnCloud(Imports):
             made = self.placement.post("/resource_providers", child, version="1.20")
             assert made.status == 200
         cloud, said = self.imported()
-        assert "not in the file: the nested resource providers of 2 hosts, with their" in said
+        assert "filters do not read the nested resource providers of 2 hosts; flavors" in said
         assert len(said.splitlines()) == 2, said
         assert cloud.hosts["host1"].resources == {"VGPU": 4}
         assert cloud.hosts["host3"].resources == {}

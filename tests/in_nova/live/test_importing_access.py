@@ -59,7 +59,8 @@ class TestAccess(Imports, clouds.SharedCloud):
         self.policy.set_rules(
             {"os_compute_api:servers:detail:get_all_tenants": "!"}, overwrite=False
         )
-        self.other.post_server({"server": self._build_server(flavor_id="1", networks="none")})
+        body = self._build_server(flavor_id="1", networks="none")
+        self.settled(self.other.post_server({"server": body})["id"])
         cloud, said = self.imported()
         assert "os_compute_api:servers:detail:get_all_tenants" in said
         assert len(cloud.servers) == 1

@@ -1,6 +1,8 @@
 """Laws of converting a live cloud into a cloud file."""
 
+import dataclasses
 import io
+from uuid import UUID, uuid5
 
 import pytest
 from hypothesis import given
@@ -23,6 +25,8 @@ from steelyard.live.answers import (
 )
 from steelyard.live.importing import imported
 from steelyard.resources import FIELDS
+from steelyard.traits import ResourceProvider
+from steelyard.traits.providers import UNLIMITED
 
 # Coverage doubles the time of these tests, and others reach the same lines.
 pytestmark = pytest.mark.usefixtures("no_cover")
@@ -44,11 +48,15 @@ by_kind = st.fixed_dictionaries(dict.fromkeys(FIELDS.values(), amounts))
 flavors = st.builds(SeenFlavor, st.uuids().map(str), names, amounts, amounts, amounts, specs)
 
 
+units = st.sampled_from([1, 2, 100, UNLIMITED])
+
+
 @st.composite
 def inventories(draw: st.DrawFn) -> SeenInventory:
     total = draw(st.integers(0, 100))
     ratio = draw(st.sampled_from([0.5, 1.0, 1.5, 16.0, 0.1]))
-    return SeenInventory(total, draw(st.integers(0, total)), ratio, draw(st.booleans()))
+    reserved = draw(st.integers(0, total))
+    return SeenInventory(total, reserved, ratio, draw(units), draw(units), draw(units))
 
 
 classes = st.sampled_from([*FIELDS, "PCPU", "CUSTOM_X"])
@@ -57,7 +65,7 @@ providers = st.builds(
     st.none() | st.dictionaries(classes, inventories()),
     st.none() | st.dictionaries(classes, amounts),
     st.none() | st.frozensets(texts, max_size=2),
-    st.booleans(),
+    st.frozensets(st.uuids().map(str), max_size=2),
 )
 
 
@@ -78,14 +86,20 @@ def clouds(draw: st.DrawFn) -> Observed:
     group = st.builds(SeenGroup, uuids, names, policies, st.just({}), members)
     aggregate = st.builds(SeenAggregate, uuids, names, specs, st.lists(services))
     known = [each.uuid for each in hypervisors]
-    seen = st.none() | st.dictionaries(st.sampled_from(known), providers)
+    seen = draw(st.none() | st.dictionaries(st.sampled_from(known), providers))
+    for uuid in seen or ():
+        if seen and draw(st.booleans()):
+            cards = {"VGPU": draw(inventories()).with_used(draw(amounts))}
+            # Placement keeps UUIDs unique.
+            card = ResourceProvider(str(uuid5(UUID(uuid), "card")), draw(texts), None, cards)
+            seen[uuid] = dataclasses.replace(seen[uuid], nested=(card,))
     return Observed(
         hypervisors,
         draw(st.lists(aggregate, max_size=3)),
         listed,
         draw(st.lists(group, max_size=3)),
         servers,
-        draw(seen),
+        seen,
     )
 
 

@@ -102,6 +102,7 @@ hosts:
     reserved: {{vcpus: 1}}
     used: {{vcpus: 2}}
     allocation_ratios: {{vcpus: 4.0, ram_mb: 1.0, disk_gb: 1.0}}
+    max_units: {{ram_mb: 2147483647, disk_gb: 2147483647}}
     node: node1.example
     hypervisor_type: QEMU
     hypervisor_version: 8002002
@@ -109,6 +110,7 @@ hosts:
       arch: x86_64
       features: [aes, avx2]
       topology: {{cores: 4}}
+    placement_aggregates: [{OTHER}]
 aggregates:
   fast:
     hosts: [node1]
@@ -143,8 +145,9 @@ WRITTEN_JSON = f"""\
     "node1": {{"vcpus": 8, "ram_mb": 8192, "disk_gb": 100, "traits": ["HW_CPU_X86_AVX2"], \
 "uuid": "{HOST}", "reserved": {{"vcpus": 1}}, "used": {{"vcpus": 2}}, \
 "allocation_ratios": {{"vcpus": 4.0, "ram_mb": 1.0, "disk_gb": 1.0}}, \
-"node": "node1.example", "hypervisor_type": "QEMU", "hypervisor_version": 8002002, \
-"cpu_info": {{"arch": "x86_64", "features": ["aes", "avx2"], "topology": {{"cores": 4}}}}}}
+"max_units": {{"ram_mb": 2147483647, "disk_gb": 2147483647}}, "node": "node1.example", "hypervisor_type": "QEMU", "hypervisor_version": 8002002, \
+"cpu_info": {{"arch": "x86_64", "features": ["aes", "avx2"], "topology": {{"cores": 4}}}}, \
+"placement_aggregates": ["{OTHER}"]}}
   }},
   "aggregates": {{
     "fast": {{"hosts": ["node1"], "metadata": {{"ssd": "nvme"}}, "uuid": "{OTHER}"}}

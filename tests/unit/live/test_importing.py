@@ -8,6 +8,7 @@ import pytest
 from steelyard.cloud import Cloud
 from steelyard.live.answers import (
     Hypervisor,
+    ListedProvider,
     Observed,
     Provider,
     SeenAggregate,
@@ -16,12 +17,14 @@ from steelyard.live.answers import (
     SeenInventory,
     SeenServer,
     inventories,
-    roots,
+    listed,
     traits,
     usages,
 )
 from steelyard.live.importing import imported
+from steelyard.traits import ResourceProvider
 
+CARD = ResourceProvider("5e08ea53-c4c6-448e-9334-ac4953de3cfa", "card")
 SMALL = SeenFlavor("f", "small", 1, 1024, 10, {"ssd": "nvme"})
 KEPT = dataclasses.replace(SMALL, uuid="")
 AMOUNTS = {"vcpus": 8, "ram_mb": 8192, "disk_gb": 100}
@@ -218,13 +221,13 @@ def test_server_groups_contain_imported_servers() -> None:
 
 
 def test_omitted_data_has_one_remark_for_all_hosts() -> None:
-    others = {"PCPU": SeenInventory(4), "CUSTOM_FPGA": SeenInventory(1, limited=True)}
-    limited = {"MEMORY_MB": SeenInventory(8192, limited=True), "VCPU": SeenInventory(8)}
+    others = {"PCPU": SeenInventory(4), "CUSTOM_FPGA": SeenInventory(2, step_size=2)}
+    limited = {"MEMORY_MB": SeenInventory(8192, max_unit=4096), "VCPU": SeenInventory(8)}
     seen = Observed(
         [hypervisor("a"), hypervisor("b"), hypervisor("c")],
         aggregates=[SeenAggregate("u", "rack", {}, ["a", "z", "y"])],
         providers={
-            "uuid-a.example": provider(HAS | others, nested=True),
+            "uuid-a.example": provider(HAS | others, nested=(CARD,)),
             "uuid-b.example": provider(limited | {"PCPU": SeenInventory(4)}),
         },
         unseen=["a message"],
@@ -235,15 +238,18 @@ def test_omitted_data_has_one_remark_for_all_hosts() -> None:
         "no resource provider in Placement: 1 host; the file has the amounts that Nova reports, "
         "and no traits",
         "no DISK_GB in Placement: 1 host; in the file, flavors that need it do not fit there",
-        "not in the file: min_unit, max_unit and step_size, which limit CUSTOM_FPGA on 1 host",
-        "not in the file: min_unit, max_unit and step_size, which limit MEMORY_MB on 1 host",
-        "not in the file: the nested resource providers of 1 host, with their inventories and "
-        "traits",
+        "filters do not read min_unit, max_unit and step_size, which limit CUSTOM_FPGA on 1 host",
+        "filters do not read min_unit, max_unit and step_size, which limit MEMORY_MB on 1 host",
+        "filters do not read the nested resource providers of 1 host; flavors that need their "
+        "resources or traits do not fit there in the file",
         "not in the file: 2 hosts of aggregates, such as 'y', that Nova does not list as "
         "hypervisors",
     ]
     assert result.cloud.hosts["b"].disk_gb == 0
-    assert result.cloud.hosts["a"].resources == {"PCPU": 4, "CUSTOM_FPGA": 1}
+    assert result.cloud.hosts["a"].resources == {"PCPU": 4, "CUSTOM_FPGA": 2}
+    assert result.cloud.hosts["a"].step_sizes == {"CUSTOM_FPGA": 2}
+    assert result.cloud.hosts["a"].providers == (CARD,)
+    assert result.cloud.hosts["b"].max_units["ram_mb"] == 4096
 
 
 def test_used_amounts_follow_extra_specs() -> None:
@@ -361,8 +367,14 @@ def test_server_disk_adds_local_disks(swap: Any, image: Any, disk: int) -> None:
 def test_placement_responses_are_parsed() -> None:
     whole = {"total": 8, "reserved": 1, "allocation_ratio": 4.0, "max_unit": 8, "min_unit": 1}
     found = inventories({"inventories": {"VCPU": whole, "PCPU": {"total": 4, "max_unit": 2}}})
-    assert found == {"VCPU": SeenInventory(8, 1, 4.0), "PCPU": SeenInventory(4, limited=True)}
+    assert found == {"VCPU": SeenInventory(8, 1, 4.0, 1, 8), "PCPU": SeenInventory(4, max_unit=2)}
     assert usages({"usages": {"VCPU": 3}}) == {"VCPU": 3}
     assert traits({"traits": ["CUSTOM_A"]}) == {"CUSTOM_A"}
-    listed = [{"uuid": "a", "root_provider_uuid": "a"}, {"uuid": "b", "root_provider_uuid": "a"}]
-    assert roots({"resource_providers": listed}) == {"a": "a", "b": "a"}
+    records = [
+        {"uuid": "a", "root_provider_uuid": None, "name": "node"},
+        {"uuid": "b", "root_provider_uuid": "a", "parent_provider_uuid": "a"},
+    ]
+    assert listed({"resource_providers": records}) == {
+        "a": ListedProvider("a", "node", None, "a"),
+        "b": ListedProvider("b", "", "a", "a"),
+    }

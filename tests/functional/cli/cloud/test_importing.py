@@ -213,7 +213,8 @@ def test_import_counts_providers_without_a_host_in_nova(server: Server, capsys: 
         f"steelyard: not in the file: 1 resource provider in Placement, such as {OTHER}, without "
         f"a host in Nova: shared storage, or hosts whose compute service was deleted"
     )
-    assert "the nested resource providers of 1 host" in nested
+    assert "filters do not read the nested resource providers of 1 host" in nested
+    assert [each.uuid for each in Cloud.load("cloud.json").hosts["node1"].providers] == [GROUP]
     assert "HW_CPU_X86_AVX2" in pathlib.Path("cloud.json").read_text()
 
 
