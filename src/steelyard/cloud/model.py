@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import IO, TypeVar
 
 from steelyard import errors
@@ -66,6 +66,23 @@ class Cloud:
         for name, placed in joining.items():
             groups[name] = self.server_group(name).with_members(placed)
         return dataclasses.replace(self, servers={**self.servers, **by_uuid}, server_groups=groups)
+
+    def without_servers(self, uuids: Collection[str]) -> "Cloud":
+        """Return this cloud without these servers, which also leave their groups."""
+        left = {uuid: server for uuid, server in self.servers.items() if uuid not in uuids}
+        hosts: dict[str, set[str]] = {}
+        for server in left.values():
+            if server.group is not None:
+                hosts.setdefault(server.group, set()).add(server.host)
+        groups = dict(self.server_groups)
+        for name in {self.servers[uuid].group for uuid in uuids} & groups.keys():
+            group = groups[name]
+            groups[name] = dataclasses.replace(
+                group,
+                members=group.members.difference(uuids),
+                hosts=frozenset(hosts.get(name, ())),
+            )
+        return dataclasses.replace(self, servers=left, server_groups=groups)
 
     def with_moved(self, server: Server, host: str) -> "Cloud":
         """Return this cloud with one of its servers on another host.

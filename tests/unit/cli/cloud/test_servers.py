@@ -201,3 +201,42 @@ def test_evacuate_rejects_unclear_arguments(
     status, _, err = steelyard("server", "evacuate", *argv)
     assert status == 2
     assert err.startswith(f"steelyard: {said}")
+
+
+def test_server_is_added_and_deleted(steelyard: Any, with_servers: pathlib.Path) -> None:
+    argv = ("server", "add", "new", "--flavor", "small", "--host", "h4", "--group", "near")
+    status, added, _ = steelyard(*argv)
+    uuid = added.pop("uuid")
+    assert (status, added) == (0, {"name": "new", "host": "h4", "flavor": "small", "group": "near"})
+    cloud = Cloud.load(with_servers)
+    assert cloud.server(uuid).name == "new"
+    assert cloud.server_group("near").hosts == {"h1", "h4"}
+    status, _, err = steelyard(*argv)
+    assert (status, err) == (2, "steelyard: server 'new' already exists; choose another name\n")
+    assert steelyard("server", "delete", "little", uuid, "new", rows=False)[:2] == (
+        0,
+        "2 servers deleted\n",
+    )
+    found = Cloud.load(with_servers)
+    assert [server.name for server in found.servers.values()] == ["big", "bigger"]
+    assert found.server_group("near").hosts == found.server_group("near").members == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("add", "x", "--flavor", "smal", "--host", "h1"), "no flavor 'smal'; did you mean"),
+        (("add", "x", "--flavor", "small", "--host", "h9"), "no host 'h9'; available"),
+        (("add", "x", "--flavor", "small", "--host", "h1", "--group", "g"), "no server group 'g'"),
+        (("add", "\x07", "--flavor", "small", "--host", "h1"), "invalid name"),
+        (("delete", "big", "bog"), "no server 'bog'; did you mean 'big'?"),
+    ],
+)
+def test_invalid_change_of_servers_changes_nothing(
+    steelyard: Any, with_servers: pathlib.Path, argv: tuple[str, ...], said: str
+) -> None:
+    before = with_servers.read_text()
+    status, _, err = steelyard("server", *argv, rows=False)
+    assert status == 2
+    assert said in err
+    assert with_servers.read_text() == before
