@@ -316,9 +316,9 @@ class TestImportOfOwnCloud(Imports):
             "resources=VGPU:2&required=CUSTOM_CARD",
         ):
             answer = self.placement.get(f"/allocation_candidates?{query}", version="1.29").body
-            there = {each["root_provider_uuid"] for each in answer["provider_summaries"].values()}
+            offered = {each["root_provider_uuid"] for each in answer["provider_summaries"].values()}
             found = CandidatesRequest.parse(query).roots(trees)
-            assert {each.uuid for each in found} == there, query
+            assert {each.uuid for each in found} == offered, query
 
     def test_omitted_data_has_one_remark(self) -> None:
         for number, host in enumerate(self.hosts[:2]):
