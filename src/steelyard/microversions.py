@@ -76,7 +76,8 @@ def requested(text: str) -> str:
     version = ".".join(map(str, found))
     if not number(OLDEST) <= found <= number(LATEST):
         raise errors.UnsupportedMicroversion(
-            f"unsupported microversion {version!r:.100}: expected {OLDEST!r} to {LATEST!r}, or 'latest'",
+            f"unsupported microversion {version!r:.100}: expected {OLDEST!r} to {LATEST!r}, or "
+            f"'latest'",
             text,
             oldest=OLDEST,
             newest=LATEST,

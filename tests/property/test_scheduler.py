@@ -10,7 +10,7 @@ from oslo_config import cfg
 from steelyard.cloud import Aggregate, Cloud, Flavor, Host
 from steelyard.groups import Policy, ServerGroup
 from steelyard.scheduler import FilterScheduler, NoValidHost, Selection
-from steelyard.scheduler.pipeline import normalise
+from steelyard.scheduler.examination import normalise
 from support.examples import examples
 from support.filters import strategies
 

@@ -122,6 +122,11 @@ def host_states(cloud: Cloud) -> list[HostState]:
     ]
 
 
+def host_state(host: Host, aggregates: list[Aggregate], servers: Sequence[Server]) -> HostState:
+    """Return the state of a host in these aggregates, with these servers on it."""
+    return _state(host, aggregates, servers, _AmountsOfFlavors())
+
+
 def by_kind(states: Iterable[HostState]) -> list[list[HostState]]:
     """Return the hosts of each kind, in their order."""
     found: dict[Hashable, list[HostState]] = {}

@@ -55,15 +55,31 @@ class TrialMode:
         self._trial_filters = options.Latest(group, "trial_filters", self._unknown)
         self._log_no_host = options.Latest(group, "log_no_host")
 
-    def apply(
+    def on_trial(self, names: Iterable[str]) -> frozenset[str]:
+        """Return which of the filters are on trial."""
+        return frozenset(names) & frozenset(self._trial_filters())
+
+    def logs_passing(self, names: Iterable[str]) -> bool:
+        """Return whether rejections by these filters are logged even if other hosts pass."""
+        return LOG.isEnabledFor(levels.DEBUG) or (
+            LOG.isEnabledFor(levels.INFO) and bool(self.on_trial(names))
+        )
+
+    def filtered(
         self, name: str, filter_: Filter, hosts: Sequence[HostT], request: object
     ) -> Filtered[HostT]:
-        """Return the filter's answers for the hosts, and log the rejections.
+        """Return the filter's answers for the hosts.
 
         ``name`` is the name under which the filter is registered.
         """
         on_trial = name in self._trial_filters()
-        filtered = Filtered(hosts, answers(filter_, hosts, request), on_trial)
+        return Filtered(hosts, answers(filter_, hosts, request), on_trial)
+
+    def apply(
+        self, name: str, filter_: Filter, hosts: Sequence[HostT], request: object
+    ) -> Filtered[HostT]:
+        """Return the filter's answers for the hosts as ``filtered``, and log the rejections."""
+        filtered = self.filtered(name, filter_, hosts, request)
         if not all(filtered.passing):
             self._log(name, filter_, filtered, request)
         return filtered

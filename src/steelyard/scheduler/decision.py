@@ -3,7 +3,9 @@
 import collections
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from steelyard.cloud import Server
 from steelyard.cloud.host_state import HostState, Request
@@ -34,7 +36,13 @@ class Weighed:
 
     @property
     def weight(self) -> float:
-        return sum(weight.multiplied for weight in self.weights)
+        return total(self.weights)
+
+
+def total(weights: Iterable[Weight]) -> float:
+    """Return the sum of the multiplied weights, added up from first to last."""
+    # The result of sum() differs between versions of Python.
+    return functools.reduce(operator.add, (each.multiplied for each in weights), 0.0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ class HostExplanation:
 
     @property
     def weight(self) -> float | None:
-        return sum(weight.multiplied for weight in self.weights) if self.fits else None
+        return total(self.weights) if self.fits else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,25 +104,56 @@ class Cause:
 _Explained = tuple[str, HostState, Verdict]
 
 
-@dataclasses.dataclass(frozen=True)
-class Decision:
-    """The decision on one server; ``server`` is None if no host fits."""
+class Examined(NamedTuple):
+    """The answers of all plugins for one server."""
 
-    request: Request
-    filters: Sequence[str]
-    weighed: Sequence[Weighed]
+    weighed: tuple[Weighed, ...]
     """The hosts that passed all filters, best first."""
-    rejected: Sequence[Rejected]
-    server: Server | None
-    trial_rejected: Sequence[Rejected] = ()
+
+    rejected: tuple[Rejected, ...]
+
+    trial_rejected: tuple[Rejected, ...]
     """The hosts that filters on trial would have rejected.
 
     Each of them fits, or another filter rejects it.
     """
 
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """The decision on one server; ``server`` is None if no host fits.
+
+    The weights of the other hosts and the reasons of rejections are computed when they are first
+    read, from the states of the hosts at the time of the decision.
+    """
+
+    request: Request
+    filters: Sequence[str]
+    considered: int
+    """The number of hosts that were candidates."""
+    fitting: int
+    """The number of hosts that passed all filters."""
+    chosen: Weighed | None
+    server: Server | None
+    examine: Callable[[], Examined] = dataclasses.field(repr=False, compare=False)
+
+    @functools.cached_property
+    def _examined(self) -> Examined:
+        return self.examine()
+
     @property
-    def considered(self) -> int:
-        return len(self.weighed) + sum(len(rejected.hosts) for rejected in self.rejected)
+    def weighed(self) -> Sequence[Weighed]:
+        """The hosts that passed all filters, best first."""
+        return self._examined.weighed
+
+    @property
+    def rejected(self) -> Sequence[Rejected]:
+        return self._examined.rejected
+
+    @property
+    def trial_rejected(self) -> Sequence[Rejected]:
+        """The hosts that filters on trial would have rejected."""
+        return self._examined.trial_rejected
 
     @functools.cached_property
     def hosts(self) -> list[HostExplanation]:

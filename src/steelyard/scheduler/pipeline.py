@@ -2,11 +2,10 @@
 
 import collections
 import dataclasses
-import itertools
-import math
 import random
+import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -14,13 +13,17 @@ from oslo_config import cfg
 from steelyard import conf as options
 from steelyard import errors, plugins
 from steelyard.cloud import Cloud, Server
-from steelyard.cloud.host_state import HostState, Request, host_states
+from steelyard.cloud.host_state import Request
 from steelyard.consumers import base
 from steelyard.consumers.base import ConsumerModel
 from steelyard.filters.base import FILTERS, Filter
 from steelyard.filters.trial import TrialMode
 from steelyard.groups import ServerGroup, check_supported
-from steelyard.scheduler.decision import Decision, Rejected, Weighed, Weight
+from steelyard.scheduler.choosing import Choosing, InFull, WithKeptAnswers
+from steelyard.scheduler.decision import Decision
+from steelyard.scheduler.examination import Examiner
+from steelyard.scheduler.ranking import Draw
+from steelyard.scheduler.working_cloud import WorkingCloud
 from steelyard.traits import CandidatesRequest
 from steelyard.traits.requests import QUERY_BUILDERS
 from steelyard.weighers.base import WEIGHERS, Weigher
@@ -67,7 +70,8 @@ class NoValidHost(errors.SteelyardError):
 class Selection:
     """The hosts for the servers of one request; ``commit`` of the scheduler places the servers."""
 
-    cloud: Cloud
+    version: object
+    """The version of the scheduler's cloud."""
     decisions: tuple[Decision, ...]
 
     @property
@@ -76,12 +80,14 @@ class Selection:
 
 
 class FilterScheduler:
-    """A scheduler that places servers in a cloud, with the enabled filters and weighers."""
+    """A scheduler that places servers in a cloud, with the enabled filters and weighers.
+
+    What it learns about hosts is kept between requests, see :mod:`steelyard.scheduler.ranking`.
+    """
 
     def __init__(self, cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> None:
         group = options.register(conf)
-        self.cloud = cloud
-        self._trial_mode = TrialMode(conf)
+        trial_mode = TrialMode(conf)
         self.filters: dict[str, Filter] = plugins.load(FILTERS, group.enabled_filters, conf)
         self.weighers: dict[str, Weigher] = plugins.load(WEIGHERS, group.enabled_weighers, conf)
         self._query_builder = group.query_builder
@@ -89,9 +95,23 @@ class FilterScheduler:
         self._consumer_model = group.consumer_model
         self.failure_domains: tuple[str, ...] = tuple(group.failure_domains)
         """The aggregate metadata keys that name failure domains, from near to far."""
-        self._host_subset_size = group.host_subset_size
+        self._examiner = Examiner(self.filters, self.weighers, trial_mode)
         self._random = random.Random(group.seed)
+        self._draw = Draw(group.host_subset_size, self._random)
+        self._lock = threading.RLock()
+        self.cloud = cloud
         options.warn_of_unknown(conf)
+
+    @property
+    def cloud(self) -> Cloud:
+        """The cloud with all servers that were committed."""
+        with self._lock:
+            return self._working.cloud
+
+    @cloud.setter
+    def cloud(self, cloud: Cloud) -> None:
+        with self._lock:
+            self._working = WorkingCloud(cloud, self._lock)
 
     def request(self, flavor: str, group: str | None = None) -> Request:
         """Return a request for servers of the named flavor, in the named server group if given.
@@ -99,7 +119,8 @@ class FilterScheduler:
         Raises NotFound if the cloud has no such flavor or group.
         """
         return Request(
-            self.cloud.flavor(flavor), None if group is None else self.cloud.server_group(group)
+            self._working.flavor(flavor),
+            None if group is None else self._working.server_group(group),
         )
 
     def query(self, flavor: str, image: object = None) -> CandidatesRequest:
@@ -133,35 +154,30 @@ class FilterScheduler:
         """
         if count < 1:
             raise errors.BadRequest(f"invalid number of servers {count}: expected at least 1")
-        request = self._refreshed(request)
-        hosts = host_states(self.cloud)
-        rejected: list[Rejected] = []
-        decisions: list[Decision] = []
-        for index, name in enumerate(self._new_names(request.flavor.name, count)):
-            request = dataclasses.replace(request, instance_uuid=self._new_uuid())
-            filters = self.filters if index == 0 else self.filters_of_each_server
-            hosts = self._filter(hosts, request, filters, rejected)
-            decision = self._decide(name, self.filters, hosts, rejected, request)
-            decisions.append(decision)
-            if decision.server is None:
-                raise NoValidHost(decisions, count)
-            hosts = [
-                state.with_servers(decision.server) if state.host == decision.server.host else state
-                for state in hosts
-            ]
-            request = _with_member(request, decision.server)
-        return Selection(self.cloud, tuple(decisions))
+        with self._lock, self._working.hosts.undone():
+            request = self._refreshed(request)
+            choosing = self._choosing(request)
+            decisions: list[Decision] = []
+            for name in self._working.free_names(request.flavor.name, count):
+                request = dataclasses.replace(request, instance_uuid=self._new_uuid())
+                new = Server(request.instance_uuid, name, request.flavor, "", _group_name(request))
+                decisions.append(_decide(choosing, request, new, self.filters))
+                server = decisions[-1].server
+                if server is None:
+                    raise NoValidHost(decisions, count)
+                self._working.hosts.place(server)
+                request = _with_member(request, server)
+            return Selection(self._working.version, tuple(decisions))
 
     def select_move(self, server: str) -> Selection:
         """Select another host for an existing server, as for a migration or an evacuation.
 
         Raises the errors of ``select``.
         """
-        moving = self.cloud.server(server)
-        request = self._request_of(moving, frozenset({moving.host}))
-        states = host_states(self.cloud)
-        candidates = [state for state in states if state.host not in request.ignore_hosts]
-        return self._select_for(moving, candidates, request, self.filters)
+        with self._lock:
+            moving = self._working.server(server)
+            request = self._request_of(moving, frozenset({moving.host}))
+            return self._select_for(moving, request, self._choosing(request))
 
     def select_rebuild(self, server: str) -> Selection:
         """Select the host of an existing server for a rebuild there, if it fits.
@@ -169,28 +185,30 @@ class FilterScheduler:
         Only filters that run on rebuilds are applied, because an existing server need not pass the
         filters for new ones. Raises the errors of ``select``.
         """
-        staying = self.cloud.server(server)
-        filters = {name: each for name, each in self.filters.items() if each.RUN_ON_REBUILD}
-        candidates = [state for state in host_states(self.cloud) if state.host == staying.host]
-        return self._select_for(staying, candidates, self._request_of(staying), filters)
+        with self._lock:
+            staying = self._working.server(server)
+            hosts = self._working.hosts
+            filters = {name: each for name, each in self.filters.items() if each.RUN_ON_REBUILD}
+            choosing = InFull(
+                dataclasses.replace(self._examiner, filters=filters),
+                hosts,
+                [hosts.index[staying.host]],
+                self._draw,
+            )
+            return self._select_for(staying, self._request_of(staying), choosing, filters)
 
     def commit(self, selection: Selection) -> None:
         """Place the servers on their selected hosts.
 
         Raises Conflict if the cloud has changed since the selection.
         """
-        if selection.cloud is not self.cloud:
-            raise errors.Conflict(
-                "the cloud has changed since these hosts were selected; select again"
-            )
-        there = self.cloud.servers
-        cloud = self.cloud.with_servers(
-            server for server in selection.servers if server.uuid not in there
-        )
-        for server in selection.servers:
-            if server.uuid in there:
-                cloud = cloud.with_moved(there[server.uuid], server.host)
-        self.cloud = cloud
+        with self._lock:
+            if selection.version is not self._working.version:
+                raise errors.Conflict(
+                    "the cloud has changed since these hosts were selected; select again"
+                )
+            for server in selection.servers:
+                self._working.place(server)
 
     def _check_supported(self, group: ServerGroup) -> None:
         multipliers = {name: weigher.multiplier() for name, weigher in self.weighers.items()}
@@ -200,13 +218,13 @@ class FilterScheduler:
         """Return the request with the present state of its group, which servers may have joined."""
         if request.instance_group is None:
             return request
-        group = self.cloud.server_group(request.instance_group.name)
+        group = self._working.server_group(request.instance_group.name)
         self._check_supported(group)
         return dataclasses.replace(request, instance_group=group)
 
     def _request_of(self, server: Server, ignore_hosts: frozenset[str] = frozenset()) -> Request:
         """Return the request for an existing server, which is left out of its own group."""
-        group = self.cloud.others_of(server)
+        group = self._working.others_of(server)
         if group is not None:
             self._check_supported(group)
         return Request(server.flavor, group, server.uuid, ignore_hosts)
@@ -214,121 +232,62 @@ class FilterScheduler:
     def _select_for(
         self,
         server: Server,
-        candidates: list[HostState],
         request: Request,
-        filters: Mapping[str, Filter],
+        choosing: Choosing,
+        filters: Mapping[str, Filter] | None = None,
     ) -> Selection:
-        rejected: list[Rejected] = []
-        hosts = self._filter(candidates, request, filters, rejected)
-        decision = self._decide(server.name, filters, hosts, rejected, request)
+        decision = _decide(choosing, request, server, self.filters if filters is None else filters)
         if decision.server is None:
             raise NoValidHost([decision], 1)
-        return Selection(self.cloud, (decision,))
+        return Selection(self._working.version, (decision,))
+
+    def _choosing(self, request: Request) -> Choosing:
+        """Return the choices for a request, with kept answers if that gives the same results."""
+        hosts, examiner = self._working.hosts, self._examiner
+        excluded = {hosts.index[name] for name in request.ignore_hosts if name in hosts.index}
+        on_trial = examiner.trial_mode.on_trial(self.filters)
+        is_host_local = all(
+            each.host_local for name, each in self.filters.items() if name not in on_trial
+        )
+        if not is_host_local or examiner.trial_mode.logs_passing(self.filters):
+            candidates = [index for index in range(len(hosts)) if index not in excluded]
+            return InFull(examiner, hosts, candidates, self._draw)
+        self._working.rankings.forget_old()
+        return WithKeptAnswers(examiner, self._working.rankings, frozenset(excluded), self._draw)
 
     @property
     def filters_of_each_server(self) -> dict[str, Filter]:
         """The filters that are applied again for each further server of a request."""
-        return {
-            name: each
-            for name, each in self.filters.items()
-            if not each.run_filter_once_per_request
-        }
-
-    def _filter(
-        self,
-        hosts: list[HostState],
-        request: Request,
-        filters: Mapping[str, Filter],
-        rejected: list[Rejected],
-    ) -> list[HostState]:
-        """Return the hosts that pass, and append those that a filter rejects to ``rejected``.
-
-        A host that a filter on trial would reject is in both. If a filter on trial is applied
-        again, its earlier answer is dropped.
-        """
-        rejected[:] = [each for each in rejected if not (each.on_trial and each.name in filters)]
-        for name, filter_ in filters.items():
-            with plugins.blamed(FILTERS, name):
-                found = self._trial_mode.apply(name, filter_, hosts, request)
-            states = tuple(found.rejected())
-            if states:
-                rejected.append(Rejected(name, filter_, states, request, found.on_trial))
-            hosts = list(found.passed())
-        return hosts
-
-    def _decide(
-        self,
-        name: str,
-        filters: Iterable[str],
-        hosts: list[HostState],
-        rejected: list[Rejected],
-        request: Request,
-    ) -> Decision:
-        weighed = self._weigh(hosts, request)
-        server = None
-        if weighed:
-            best = weighed[: self._host_subset_size]
-            chosen = best[0] if len(best) == 1 else self._random.choice(best)
-            group = request.instance_group
-            server = Server(
-                request.instance_uuid,
-                name,
-                request.flavor,
-                chosen.obj.host,
-                None if group is None else group.name,
-            )
-        return Decision(
-            request,
-            tuple(filters),
-            weighed,
-            tuple(each for each in rejected if not each.on_trial),
-            server,
-            tuple(each for each in rejected if each.on_trial),
-        )
-
-    def _weigh(self, hosts: list[HostState], request: Request) -> list[Weighed]:
-        """Return the hosts with their weights, best first; hosts of equal weight keep order."""
-        plain = [Weighed(state) for state in hosts]
-        columns = []
-        for name, weigher in self.weighers.items():
-            with plugins.blamed(WEIGHERS, name):
-                raw = weigher.weigh_objects(plain, request)
-                normalised = normalise(raw, weigher.minval, weigher.maxval)
-                multipliers = [weigher.weight_multiplier(state) for state in hosts]
-                if not all(map(math.isfinite, raw)):
-                    raise ValueError("expected finite numbers as weights")
-            columns.append(map(Weight, itertools.repeat(name), raw, normalised, multipliers))
-        rows = zip(*columns, strict=True) if columns else itertools.repeat(())
-        weighed = [Weighed(state, weights) for state, weights in zip(hosts, rows, strict=False)]
-        return sorted(weighed, key=lambda each: each.weight, reverse=True)
-
-    def _new_names(self, flavor: str, count: int) -> Iterator[str]:
-        taken = {server.name for server in self.cloud.servers.values()}
-        names = (f"{flavor}-{number}" for number in itertools.count(1))
-        return itertools.islice((name for name in names if name not in taken), count)
+        return self._examiner.filters_of_each_server
 
     def _new_uuid(self) -> str:
         while True:  # an earlier run may have had the same seed
             drawn = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
-            if drawn not in self.cloud.servers:
+            if drawn not in self._working.servers:
                 return drawn
 
 
-def normalise(
-    weights: Sequence[float], least: float | None = None, most: float | None = None
-) -> list[float]:
-    """Return the weights scaled to the range from 0 to 1; all 0 if they are all equal.
+def _decide(
+    choosing: Choosing, request: Request, server: Server, filters: Iterable[str]
+) -> Decision:
+    """Return the decision on the server, which gets the chosen host."""
+    choice = choosing.choose(request)
+    placed = None
+    if choice.host is not None:
+        placed = dataclasses.replace(server, host=choice.host.obj.host)
+    return Decision(
+        request,
+        tuple(filters),
+        choosing.considered,
+        choice.fitting,
+        choice.host,
+        placed,
+        choice.examine,
+    )
 
-    ``least`` and ``most`` are scaled to 0 and 1 if they are given, instead of the lowest and the
-    highest weight. Weights beyond them are not limited to the range.
-    """
-    if not weights:
-        return []
-    low = min(weights) if least is None else least
-    high = max(weights) if most is None else most
-    if low == high:
-        return [0.0] * len(weights)
-    return [(weight - low) / (high - low) for weight in weights]
+
+def _group_name(request: Request) -> str | None:
+    return None if request.instance_group is None else request.instance_group.name
 
 
 def _with_member(request: Request, server: Server) -> Request:

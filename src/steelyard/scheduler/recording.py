@@ -38,13 +38,12 @@ class Recorder:
         Conflict or NotFound if the recorded allocations do not agree with the cloud, and
         ServiceError if it is unknown whether a write succeeded.
         """
-        before = {
-            server.uuid: self._before(server, selection.cloud) for server in selection.servers
-        }
+        cloud = self._scheduler.cloud
+        before = {server.uuid: self._before(server, cloud) for server in selection.servers}
         wanted = {
             server.uuid: {
                 **_typed(before[server.uuid]),
-                "allocations": self._allocations(server, selection.cloud, before[server.uuid]),
+                "allocations": self._allocations(server, cloud, before[server.uuid]),
             }
             for server in selection.servers
         }

@@ -9,7 +9,7 @@ from steelyard import conf as options
 from steelyard.cloud import Aggregate, Cloud, Flavor, Host
 from steelyard.errors import BadRequest, Conflict, NotFound, PluginError, PolicyNotSupported
 from steelyard.scheduler import FilterScheduler, NoValidHost
-from steelyard.scheduler.pipeline import normalise
+from steelyard.scheduler.examination import normalise
 from support.scheduler.three_hosts import cloud
 
 

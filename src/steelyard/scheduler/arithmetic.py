@@ -1,0 +1,141 @@
+"""Sums of weights for many hosts, with numpy for large clouds if it is installed.
+
+Both implementations do the same operations on the same numbers, so their results are equal.
+"""
+
+import contextlib
+import functools
+import itertools
+import math
+import operator
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+# Below this size, importing numpy costs more time than it saves.
+LARGE = 1_000
+
+
+class Arithmetic(Protocol):
+    """Operations on columns of numbers."""
+
+    def indices(self, flags: bytearray) -> Sequence[int]:
+        """Return the indices of the flags that are set."""
+
+    def column(self, values: Sequence[float]) -> Any:
+        """Return the values as a column."""
+
+    def selected(self, values: "array[float]", indices: Any) -> Any:
+        """Return the values with these indices as a column."""
+
+    def ends(self, column: Any) -> tuple[float, float]:
+        """Return the lowest and the highest value."""
+
+    def normalised(self, column: Any, low: float, high: float) -> Any:
+        """Return the values scaled so that ``low`` is 0 and ``high`` is 1."""
+
+    def product(self, one: Any, other: Any) -> Any:
+        """Return the products of the values."""
+
+    def sum(self, one: Any, other: Any) -> Any:
+        """Return the sums of the values."""
+
+    def total(self, column: Any) -> float:
+        """Return the sum of all values."""
+
+    def groups(self, column: Any) -> Iterator[list[int]]:
+        """Yield the positions of equal values, the highest value first."""
+
+
+class Lists:
+    """The operations on lists."""
+
+    def indices(self, flags: bytearray) -> list[int]:
+        return list(itertools.compress(itertools.count(), flags))
+
+    def column(self, values: Sequence[float]) -> list[float]:
+        return list(values)
+
+    def selected(self, values: "array[float]", indices: Sequence[int]) -> list[float]:
+        return list(map(values.__getitem__, indices))
+
+    def ends(self, column: list[float]) -> tuple[float, float]:
+        return min(column), max(column)
+
+    def normalised(self, column: list[float], low: float, high: float) -> list[float]:
+        span = high - low
+        return [(value - low) / span for value in column]
+
+    def product(self, one: list[float], other: list[float]) -> list[float]:
+        return list(map(operator.mul, one, other))
+
+    def sum(self, one: list[float], other: list[float]) -> list[float]:
+        return list(map(operator.add, one, other))
+
+    def total(self, column: list[float]) -> float:
+        return math.fsum(column)
+
+    def groups(self, column: list[float]) -> Iterator[list[int]]:
+        best = max(column)
+        yield [position for position, value in enumerate(column) if value == best]
+        order = sorted(range(len(column)), key=column.__getitem__, reverse=True)
+        for value, positions in itertools.groupby(order, key=column.__getitem__):
+            if value != best:
+                yield list(positions)
+
+
+class Arrays:
+    """The operations on numpy's arrays."""
+
+    def __init__(self, numpy: Any) -> None:
+        self._numpy = numpy
+
+    def indices(self, flags: bytearray) -> Sequence[int]:
+        found: Sequence[int] = self._numpy.flatnonzero(self._numpy.frombuffer(flags, dtype="?"))
+        return found
+
+    def column(self, values: Sequence[float]) -> Any:
+        return self._numpy.array(values, dtype="d")
+
+    def selected(self, values: "array[float]", indices: Any) -> Any:
+        return self._numpy.frombuffer(values, dtype="d")[indices]
+
+    def ends(self, column: Any) -> tuple[float, float]:
+        return float(column.min()), float(column.max())
+
+    def normalised(self, column: Any, low: float, high: float) -> Any:
+        with self._numpy.errstate(all="ignore"):  # as with Python's numbers
+            return (column - low) / (high - low)
+
+    def product(self, one: Any, other: Any) -> Any:
+        with self._numpy.errstate(all="ignore"):
+            return one * other
+
+    def sum(self, one: Any, other: Any) -> Any:
+        with self._numpy.errstate(all="ignore"):
+            return one + other
+
+    def total(self, column: Any) -> float:
+        return float(column.sum())
+
+    def groups(self, column: Any) -> Iterator[list[int]]:
+        best = column.max()
+        yield self._numpy.flatnonzero(column == best).tolist()
+        order = self._numpy.argsort(-column, kind="stable")
+        for value, positions in itertools.groupby(order.tolist(), key=column.__getitem__):
+            if value != best:
+                yield list(positions)
+
+
+def for_size(size: int) -> Arithmetic:
+    """Return the arithmetic for columns of about this size."""
+    return _best() if size >= LARGE else Lists()
+
+
+@functools.cache
+def _best() -> Arithmetic:
+    with contextlib.suppress(ImportError):
+        import numpy  # noqa: PLC0415  (an extra, and slow to import)
+
+        return Arrays(numpy)
+    return Lists()

@@ -1,0 +1,207 @@
+"""The choice of a host for each server of a request."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from steelyard import plugins
+from steelyard.cloud.host_state import HostState, Request
+from steelyard.filters.base import FILTERS, Filter
+from steelyard.scheduler.decision import Examined, Rejected, Weighed
+from steelyard.scheduler.examination import Examiner
+from steelyard.scheduler.hosts import Hosts
+from steelyard.scheduler.ranking import Draw, Plugins, Rankings
+from steelyard.scheduler.versions import Version
+from steelyard.weighers.base import WEIGHERS
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The plugins by how their answers to a request are kept."""
+
+    by_kind: Plugins
+    by_host: Plugins
+    asked: Plugins
+
+    @property
+    def of_hosts(self) -> bool:
+        """Whether a plugin must be asked about single hosts."""
+        return bool(self.by_host or self.asked)
+
+
+class Choice(NamedTuple):
+    """The choice of a host for one server; ``host`` is None if no host fits."""
+
+    host: Weighed | None
+    fitting: int
+    """The number of hosts that fit."""
+    examine: Callable[[], Examined]
+    """A function that returns the answers of all plugins about all hosts."""
+
+
+class Choosing(Protocol):
+    """The choices for the servers of one request, one after another."""
+
+    @property
+    def considered(self) -> int:
+        """The number of hosts that are candidates."""
+
+    def choose(self, request: Request) -> Choice:
+        """Return the host for the next server. The hosts have the servers before it."""
+
+
+class InFull:
+    """Choices for which every plugin is asked about every host."""
+
+    def __init__(
+        self,
+        examiner: Examiner,
+        hosts: Hosts,
+        candidates: Sequence[int],
+        draw: Draw,
+    ) -> None:
+        self.considered = len(candidates)
+        self._examiner = examiner
+        self._hosts = hosts
+        self._left = candidates
+        self._draw = draw
+        self._filters: Mapping[str, Filter] = examiner.filters
+        self._rejected: list[Rejected] = []
+
+    def choose(self, request: Request) -> Choice:
+        states = [self._hosts.version[index] for index in self._left]
+        passed = self._examiner.filtered(states, request, self._filters, self._rejected, logs=True)
+        self._left = [self._hosts.index[state.host] for state in passed]
+        self._filters = self._examiner.filters_of_each_server
+        examined = self._examiner.examined(passed, request, self._rejected)
+        best = examined.weighed[: self._draw.size]
+        host = self._draw.one_of(best) if best else None
+        return Choice(host, len(passed), lambda: examined)
+
+
+class WithKeptAnswers:
+    """Choices with the kept answers, for filters that are all host-local.
+
+    A host that is rejected for one server is no candidate for the next ones.
+    """
+
+    def __init__(
+        self,
+        examiner: Examiner,
+        rankings: Rankings,
+        excluded: frozenset[int],
+        draw: Draw,
+    ) -> None:
+        self._hosts = hosts = rankings.hosts
+        self.considered = len(hosts) - len(excluded)
+        self._examiner = examiner
+        self._rankings = rankings
+        self._excluded = excluded
+        self._draw = draw
+        on_trial = examiner.trial_mode.on_trial(examiner.filters)
+        self._enforced = {
+            name: each for name, each in examiner.filters.items() if name not in on_trial
+        }
+        self._multipliers = [weigher.multiplier() for weigher in examiner.weighers.values()]
+        self._first: _Moment | None = None
+        self._rejected: dict[int, Request] = {}
+
+    def choose(self, request: Request) -> Choice:
+        moment = _Moment(self._hosts.version, request, dict(self._rejected))
+        plan = self._plan(request)
+        self._first = first = self._first or moment
+        ranking = self._rankings.of(
+            request, plan.by_kind, plan.by_host, self._multipliers, of_hosts=plan.of_hosts
+        )
+        ranking.refresh(request)
+        found = ranking.choose(
+            plan.asked.filters,
+            self._examiner.weighers,
+            request,
+            self._excluded.union(self._rejected),
+            self._draw,
+        )
+        if found is None:
+            examined = self._examined(first, moment, logs=True)
+            return Choice(None, 0, lambda: examined)
+        self._rejected |= dict.fromkeys(found.rejected, request)
+        chosen = Weighed(self._hosts.version[found.host], found.weights)
+        return Choice(chosen, found.fitting, lambda: self._examined(first, moment, logs=False))
+
+    def _plan(self, request: Request) -> Plan:
+        """Return how the answers to the request are kept.
+
+        A filter that is applied once for each request is asked about the first server only.
+        """
+        is_plain = request.instance_group is None and not request.ignore_hosts
+        by_kind, by_host, asked = Plugins({}, {}), Plugins({}, {}), Plugins({}, {})
+        for name, filter_ in self._enforced.items():
+            once = filter_.run_filter_once_per_request
+            with plugins.blamed(FILTERS, name):
+                if filter_.by_kind(request):
+                    by_kind.filters[name] = filter_
+                elif is_plain and not once:
+                    by_host.filters[name] = filter_
+                elif self._first is None or not once:
+                    asked.filters[name] = filter_
+        for name, weigher in self._examiner.weighers.items():
+            with plugins.blamed(WEIGHERS, name):
+                if weigher.by_kind(request):
+                    by_kind.weighers[name] = weigher
+                elif is_plain and weigher.host_local:
+                    by_host.weighers[name] = weigher
+                else:
+                    asked.weighers[name] = weigher
+        return Plan(by_kind, by_host, asked)
+
+    def _examined(self, first: "_Moment", moment: "_Moment", *, logs: bool) -> Examined:
+        """Return the answers of all plugins at this moment of the request.
+
+        All filters are applied to the first server. The hosts that passed then are examined for
+        this server.
+        """
+        examiner, rejected = self._examiner, list[Rejected]()
+        states = first.version.states()
+        candidates = [state for index, state in enumerate(states) if index not in self._excluded]
+        passed = examiner.filtered(
+            candidates, first.request, examiner.filters, rejected, logs=logs and moment is first
+        )
+        if moment is not first:
+            states = moment.version.states()
+            passed = examiner.filtered(
+                [states[self._hosts.index[state.host]] for state in passed],
+                moment.request,
+                examiner.filters_of_each_server,
+                rejected,
+                logs=logs,
+            )
+            passed = self._without_rejected(passed, moment, rejected)
+        return examiner.examined(passed, moment.request, rejected)
+
+    def _without_rejected(
+        self, passed: list[HostState], moment: "_Moment", rejected: list[Rejected]
+    ) -> list[HostState]:
+        """Return the hosts without those that were rejected for a server in between.
+
+        They pass now only if a filter contradicts its answer for a smaller group.
+        """
+        left = []
+        for state in passed:
+            request = moment.rejected.get(self._hosts.index[state.host])
+            again: list[Rejected] = []
+            if request is None or self._examiner.filtered(
+                [state], request, self._examiner.filters_of_each_server, again, logs=False
+            ):
+                left.append(state)
+            rejected += [each for each in again if not each.on_trial]
+        return left
+
+
+@dataclasses.dataclass(frozen=True)
+class _Moment:
+    """The time before a server is placed."""
+
+    version: Version
+    request: Request
+    rejected: Mapping[int, Request]
+    """The hosts that were rejected since the first server, with the request at that time."""

@@ -1,0 +1,327 @@
+"""The hosts that pass the filters for one flavor, with their weights, kept between servers.
+
+After a server is placed, only the hosts that have changed are examined again. The answers of a
+plugin are kept if they depend only on the kind of a host, or, for requests without a server group,
+if the plugin is host-local. The other plugins are asked about every host for each server.
+"""
+
+import collections
+import dataclasses
+import heapq
+import itertools
+import random
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from steelyard import plugins
+from steelyard.cloud.host_state import HostState, Request
+from steelyard.filters.base import FILTERS, Filter, answers
+from steelyard.scheduler import arithmetic
+from steelyard.scheduler.decision import Weighed, Weight
+from steelyard.scheduler.examination import multipliers, raw_weights
+from steelyard.scheduler.hosts import Hosts
+from steelyard.weighers.base import Weigher
+
+DrawnT = TypeVar("DrawnT")
+
+# The number of flavors whose answers are kept.
+_RANKINGS_KEPT = 64
+
+# The raw weight and the multiplier of each weigher, for a host that passes the filters.
+_Row = Sequence[tuple[float, float]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plugins:
+    """Filters and weighers that are asked about the same hosts."""
+
+    filters: dict[str, Filter]
+    weighers: dict[str, Weigher]
+
+    def __bool__(self) -> bool:
+        return bool(self.filters or self.weighers)
+
+    def rows(self, states: Sequence[HostState], request: Request) -> list[_Row | None]:
+        """Return the weights of each host; None for a host that a filter rejects."""
+        passing = passing_positions(self.filters, states, request)
+        passed = [states[each] for each in passing]
+        weighed = list(map(Weighed, passed))
+        columns = [
+            zip(
+                raw_weights(name, weigher, weighed, request),
+                multipliers(name, weigher, passed),
+                strict=True,
+            )
+            for name, weigher in self.weighers.items()
+        ]
+        rows: list[_Row | None] = [None] * len(states)
+        weights = zip(*columns, strict=True) if columns else itertools.repeat(())
+        for index, row in zip(passing, weights, strict=False):
+            rows[index] = row
+        return rows
+
+
+def passing_positions(
+    filters: Mapping[str, Filter], states: Sequence[HostState], request: Request
+) -> list[int]:
+    """Return the positions of the hosts that pass the filters."""
+    passing = list(range(len(states)))
+    for name, filter_ in filters.items():
+        with plugins.blamed(FILTERS, name):
+            found = answers(filter_, [states[each] for each in passing], request)
+        passing = list(itertools.compress(passing, found))
+    return passing
+
+
+class Draw(NamedTuple):
+    """The random choice of one of the best hosts; it is the best one if the size is 1."""
+
+    size: int
+    numbers: random.Random
+
+    def one_of(self, best: Sequence[DrawnT]) -> DrawnT:
+        """Return one of the hosts."""
+        return best[0] if len(best) == 1 else self.numbers.choice(best)
+
+
+class Ranked(NamedTuple):
+    """The host that was chosen for a server, with its weights."""
+
+    host: int
+    weights: tuple[Weight, ...]
+    fitting: int
+    """The number of hosts that fit."""
+    rejected: frozenset[int]
+    """The hosts that only plugins that were asked about every host have rejected."""
+
+
+class _Fitting(NamedTuple):
+    """The units that fit, as flags and as indices."""
+
+    numbers: arithmetic.Arithmetic
+    flags: bytearray
+    units: Sequence[int]
+
+    @classmethod
+    def of(cls, flags: bytearray) -> "_Fitting":
+        """Return the units whose flags are set."""
+        numbers = arithmetic.for_size(len(flags))
+        return cls(numbers, flags, numbers.indices(flags))
+
+    def column(self, values: "array[float]") -> Any:
+        """Return the values of the units as a column."""
+        return self.numbers.selected(values, self.units)
+
+    def zeros(self) -> Any:
+        """Return a column of zeros."""
+        return self.numbers.column([0.0] * len(self.units))
+
+
+class _Score(NamedTuple):
+    """The weights that one weigher gives the hosts that fit, as columns."""
+
+    weigher: str
+    raw: Any
+    normalised: Any
+    multipliers: Any
+
+    def weight(self, position: int) -> Weight:
+        """Return the weight at one position."""
+        columns = (self.raw, self.normalised, self.multipliers)
+        return Weight(self.weigher, *(float(column[position]) for column in columns))
+
+
+class Ranking:
+    """The kept answers for requests with one flavor, and the choice of hosts with them.
+
+    The answers are in arrays, one entry for each unit, so that they can be added up together. A
+    unit is a kind of hosts or, if some plugins need it, a single host.
+    """
+
+    def __init__(self, hosts: Hosts, by_kind: Plugins, by_host: Plugins, *, of_hosts: bool) -> None:
+        self._hosts = hosts
+        self._by_kind = by_kind
+        self._by_host = by_host
+        self._of_hosts = of_hosts
+        self._rows_of_kinds: dict[int, _Row | None] = {}
+        self._changes_seen = 0
+        self._passing = bytearray()
+        self._sizes = array("d")
+        self._columns = {
+            name: (array("d"), array("d"))
+            for name in itertools.chain(by_kind.weighers, by_host.weighers)
+        }
+
+    def refresh(self, request: Request) -> None:
+        """Examine the units that are new or have changed."""
+        kinds, known = self._hosts.kinds, len(self._passing)
+        units = set(range(known, len(kinds.of_host if self._of_hosts else kinds.samples)))
+        for host, *of_host in kinds.changes[self._changes_seen :]:
+            units.update((host,) if self._of_hosts else of_host)
+        self._changes_seen = len(kinds.changes)
+        if not units:
+            return
+        more = max(max(units) + 1 - known, 0)
+        self._passing.extend(bytes(more))
+        for column in itertools.chain([self._sizes], *self._columns.values()):
+            column.extend(itertools.repeat(0.0, more))
+        for unit, row in self._rows(sorted(units), request).items():
+            self._passing[unit] = row is not None
+            self._sizes[unit] = 1 if self._of_hosts else len(kinds.hosts[unit])
+            for (raw, multiplier), columns in zip(row or (), self._columns.values(), strict=False):
+                columns[0][unit], columns[1][unit] = raw, multiplier
+
+    def choose(
+        self,
+        asked: Mapping[str, Filter],
+        weighers: Mapping[str, Weigher],
+        request: Request,
+        excluded: Collection[int],
+        draw: Draw,
+    ) -> Ranked | None:
+        """Return the host for the next server; None if no host fits.
+
+        ``asked`` are the filters that are asked about every host. The answers of ``weighers`` that
+        are not kept are asked for too. Both are possible only if single hosts are ranked.
+        """
+        fitting = _Fitting.of(self._without(excluded))
+        rejected = self._rejected(fitting.flags, asked, request) if asked else frozenset()
+        if rejected:
+            for unit in rejected:
+                fitting.flags[unit] = False
+            fitting = _Fitting.of(fitting.flags)
+        if not len(fitting.units):
+            return None
+        numbers, total = fitting.numbers, fitting.zeros()
+        scores = [
+            self._score(fitting, name, weigher, request) for name, weigher in weighers.items()
+        ]
+        for each in scores:
+            total = numbers.sum(total, numbers.product(each.normalised, each.multipliers))
+        best: list[tuple[int, int]] = []
+        for positions in numbers.groups(total):
+            best += self._first_hosts(fitting, positions, excluded, draw.size - len(best))
+            if len(best) == draw.size:
+                break
+        host, position = draw.one_of(best)
+        hosts = int(numbers.total(fitting.column(self._sizes)))
+        if not self._of_hosts:
+            hosts -= sum(fitting.flags[self._hosts.kinds.of_host[each]] for each in excluded)
+        return Ranked(host, tuple(each.weight(position) for each in scores), hosts, rejected)
+
+    def _rows(self, units: Sequence[int], request: Request) -> dict[int, _Row | None]:
+        """Return the row of each unit; None for one that is rejected or has no hosts."""
+        kinds = self._hosts.kinds
+        if not self._of_hosts:
+            units_there = [unit for unit in units if kinds.hosts[unit]]
+            self._ask_about_kinds(units_there, request)
+            there = {unit: self._rows_of_kinds[unit] for unit in units_there}
+            return dict.fromkeys(units) | there
+        self._ask_about_kinds([kinds.of_host[unit] for unit in units], request)
+        rows = {unit: self._rows_of_kinds[kinds.of_host[unit]] for unit in units}
+        if self._by_host:
+            passing = [unit for unit, row in rows.items() if row is not None]
+            states = [self._hosts.version[unit] for unit in passing]
+            for unit, more in zip(passing, self._by_host.rows(states, request), strict=True):
+                rows[unit] = None if more is None else (*(rows[unit] or ()), *more)
+        return rows
+
+    def _ask_about_kinds(self, kinds: Iterable[int], request: Request) -> None:
+        new = sorted(set(kinds).difference(self._rows_of_kinds))
+        samples = [self._hosts.kinds.samples[kind] for kind in new]
+        self._rows_of_kinds.update(zip(new, self._by_kind.rows(samples, request), strict=True))
+
+    def _without(self, excluded: Collection[int]) -> bytearray:
+        """Return which units pass and have other hosts than the excluded ones."""
+        passing = bytearray(self._passing)
+        if self._of_hosts:
+            for host in excluded:
+                passing[host] = False
+        else:
+            kinds = self._hosts.kinds
+            for kind in {kinds.of_host[host] for host in excluded}:
+                if all(host in excluded for host in kinds.hosts[kind]):
+                    passing[kind] = False
+        return passing
+
+    def _rejected(
+        self, passing: bytearray, asked: Mapping[str, Filter], request: Request
+    ) -> frozenset[int]:
+        """Return the hosts that pass so far and that the asked filters reject."""
+        hosts = list(itertools.compress(itertools.count(), passing))
+        states = [each.obj for each in self._hosts.weighed(passing)]
+        kept = passing_positions(asked, states, request)
+        return frozenset(hosts).difference(map(hosts.__getitem__, kept))
+
+    def _score(self, fitting: _Fitting, name: str, weigher: Weigher, request: Request) -> _Score:
+        numbers = fitting.numbers
+        if name in self._columns:
+            raw, multiplied = map(fitting.column, self._columns[name])
+        else:
+            hosts = self._hosts.weighed(fitting.flags)
+            raw = numbers.column(raw_weights(name, weigher, hosts, request))
+            multiplied = fitting.column(self._hosts.multipliers(name, weigher))
+        least, most = numbers.ends(raw)
+        low = least if weigher.minval is None else weigher.minval
+        high = most if weigher.maxval is None else weigher.maxval
+        normalised = fitting.zeros() if low == high else numbers.normalised(raw, low, high)
+        return _Score(name, raw, normalised, multiplied)
+
+    def _first_hosts(
+        self, fitting: _Fitting, positions: Sequence[int], excluded: Collection[int], most: int
+    ) -> list[tuple[int, int]]:
+        """Return the first hosts of the units at these positions, each with its position."""
+        if self._of_hosts:
+            return [(int(fitting.units[position]), position) for position in positions[:most]]
+        of_kind = self._hosts.kinds.hosts
+        return heapq.nsmallest(
+            most,
+            (
+                (host, position)
+                for position in positions
+                for host in itertools.islice(
+                    (host for host in of_kind[fitting.units[position]] if host not in excluded),
+                    most,
+                )
+            ),
+        )
+
+
+class Rankings:
+    """The rankings of the flavors that were requested last."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        self.hosts = hosts
+        self._rankings: collections.OrderedDict[object, tuple[object, Ranking]] = (
+            collections.OrderedDict()
+        )
+
+    def of(
+        self,
+        request: Request,
+        by_kind: Plugins,
+        by_host: Plugins,
+        multipliers: Sequence[float],
+        *,
+        of_hosts: bool,
+    ) -> Ranking:
+        """Return the ranking for the request, with the answers so far.
+
+        ``multipliers`` are the multipliers of all weighers for hosts that do not override them.
+        """
+        names = (*by_kind.filters, "", *by_kind.weighers, "", *by_host.filters, "")
+        key = (id(request.flavor), of_hosts, *names, *by_host.weighers, *multipliers)
+        if key not in self._rankings:
+            # With a reference to the flavor, its id is not used for another one.
+            ranking = Ranking(self.hosts, by_kind, by_host, of_hosts=of_hosts)
+            self._rankings[key] = request.flavor, ranking
+        self._rankings.move_to_end(key)
+        if len(self._rankings) > _RANKINGS_KEPT:
+            self._rankings.popitem(last=False)
+        return self._rankings[key][1]
+
+    def forget_old(self) -> None:
+        """Forget all rankings if the hosts forget their old kinds."""
+        if self.hosts.forget():
+            self._rankings.clear()
