@@ -116,6 +116,10 @@ def host_states(cloud: Cloud) -> list[HostState]:
     for server in cloud.servers.values():
         servers.setdefault(server.host, []).append(server)
     amounts = _AmountsOfFlavors()
+    # Hosts in the same aggregates share a list, so that it can be recognised.
+    shared: dict[tuple[int, ...], list[Aggregate]] = {}
+    for name, found in aggregates.items():
+        aggregates[name] = shared.setdefault(tuple(map(id, found)), found)
     return [
         _state(host, aggregates[name], servers.get(name, ()), amounts)
         for name, host in cloud.hosts.items()

@@ -46,7 +46,7 @@ def by_domain(hosts: Sequence[Judged], keys: Sequence[str]) -> Grouping:
 
     Each domain comes before the domains inside it.
     """
-    places = FailureDomains([host.state for host in hosts], keys).places
+    places = FailureDomains(keys).of([host.state for host in hosts]).places
     members: dict[Place, list[int]] = {}
     for index, place in enumerate(places):
         for level in range(1, len(place) + 1):

@@ -25,6 +25,9 @@ class Arithmetic(Protocol):
     def column(self, values: Sequence[float]) -> Any:
         """Return the values as a column."""
 
+    def zeros(self, count: int) -> Any:
+        """Return a column of zeros."""
+
     def selected(self, values: "array[float]", indices: Any) -> Any:
         """Return the values with these indices as a column."""
 
@@ -55,6 +58,9 @@ class Lists:
 
     def column(self, values: Sequence[float]) -> list[float]:
         return list(values)
+
+    def zeros(self, count: int) -> list[float]:
+        return [0.0] * count
 
     def selected(self, values: "array[float]", indices: Sequence[int]) -> list[float]:
         return list(map(values.__getitem__, indices))
@@ -96,6 +102,9 @@ class Arrays:
 
     def column(self, values: Sequence[float]) -> Any:
         return self._numpy.array(values, dtype="d")
+
+    def zeros(self, count: int) -> Any:
+        return self._numpy.zeros(count)
 
     def selected(self, values: "array[float]", indices: Any) -> Any:
         return self._numpy.frombuffer(values, dtype="d")[indices]

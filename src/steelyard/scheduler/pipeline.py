@@ -87,7 +87,7 @@ class FilterScheduler:
 
     def __init__(self, cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> None:
         group = options.register(conf)
-        trial_mode = TrialMode(conf)
+        self._trial_mode = TrialMode(conf)
         self.filters: dict[str, Filter] = plugins.load(FILTERS, group.enabled_filters, conf)
         self.weighers: dict[str, Weigher] = plugins.load(WEIGHERS, group.enabled_weighers, conf)
         self._query_builder = group.query_builder
@@ -95,7 +95,6 @@ class FilterScheduler:
         self._consumer_model = group.consumer_model
         self.failure_domains: tuple[str, ...] = tuple(group.failure_domains)
         """The aggregate metadata keys that name failure domains, from near to far."""
-        self._examiner = Examiner(self.filters, self.weighers, trial_mode)
         self._random = random.Random(group.seed)
         self._draw = Draw(group.host_subset_size, self._random)
         self._lock = threading.RLock()
@@ -112,6 +111,15 @@ class FilterScheduler:
     def cloud(self, cloud: Cloud) -> None:
         with self._lock:
             self._working = WorkingCloud(cloud, self._lock)
+
+    @property
+    def _examiner(self) -> Examiner:
+        return Examiner(self.filters, self.weighers, self._trial_mode)
+
+    @property
+    def version(self) -> object:
+        """The version of the cloud, an object that another one replaces when the cloud changes."""
+        return self._working.version
 
     def request(self, flavor: str, group: str | None = None) -> Request:
         """Return a request for servers of the named flavor, in the named server group if given.

@@ -115,7 +115,7 @@ class _Fitting(NamedTuple):
 
     def zeros(self) -> Any:
         """Return a column of zeros."""
-        return self.numbers.column([0.0] * len(self.units))
+        return self.numbers.zeros(len(self.units))
 
 
 class _Score(NamedTuple):
@@ -310,10 +310,11 @@ class Rankings:
 
         ``multipliers`` are the multipliers of all weighers for hosts that do not override them.
         """
-        names = (*by_kind.filters, "", *by_kind.weighers, "", *by_host.filters, "")
-        key = (id(request.flavor), of_hosts, *names, *by_host.weighers, *multipliers)
+        kept = (by_kind.filters, by_kind.weighers, by_host.filters, by_host.weighers)
+        plugins_kept = tuple(tuple(map(id, each.values())) for each in kept)
+        key = (id(request.flavor), of_hosts, plugins_kept, *multipliers)
         if key not in self._rankings:
-            # With a reference to the flavor, its id is not used for another one.
+            # With references to the flavor and the plugins, no id is used for another one.
             ranking = Ranking(self.hosts, by_kind, by_host, of_hosts=of_hosts)
             self._rankings[key] = request.flavor, ranking
         self._rankings.move_to_end(key)

@@ -37,7 +37,7 @@ def select_all(scheduler: FilterScheduler, requests: Sequence[WantedServers]) ->
             decisions += named.decisions
     finally:
         scheduler.cloud = cloud
-    return Selection(cloud, tuple(decisions))
+    return Selection(scheduler.version, tuple(decisions))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _named(selection: Selection, wanted: WantedServers, taken: set[str]) -> Sele
     )
     taken.update(names)
     return Selection(
-        selection.cloud,
+        selection.version,
         tuple(
             dataclasses.replace(
                 decision,

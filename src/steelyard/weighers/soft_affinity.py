@@ -4,7 +4,7 @@ import abc
 import collections
 import itertools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, cast
 
 from oslo_config import cfg
@@ -12,7 +12,7 @@ from oslo_log import log as logging
 
 from steelyard import conf as options
 from steelyard.attributes import read, read_all
-from steelyard.failure_domains import FailureDomains, Place
+from steelyard.failure_domains import FailureDomains, HostPlaces, Place
 from steelyard.groups import Policy
 from steelyard.weighers import base
 
@@ -34,7 +34,9 @@ class _SoftWeigher(base.Weigher):
         super().__init__(conf)
         group = options.register(conf)
         self._multiplier = options.Latest(group, self.multiplier_key)
-        self._levels = tuple(group.failure_domains)
+        self._domains: FailureDomains | None = None
+        if group.failure_domains:
+            self._domains = FailureDomains(group.failure_domains, self._warn_once)
 
     def by_kind(self, request: object) -> bool:
         return bool(read(read(request, "instance_group"), "policy") != self.policy)
@@ -52,9 +54,9 @@ class _SoftWeigher(base.Weigher):
             return [0.0] * len(hosts)
         others = _others(group, request)
         weights = _counts(others, read_all(hosts, "instances"))
-        if self._levels:
+        if self._domains is not None:
             unseen = _unseen_hosts(hosts, len(others) - sum(weights), group, request)
-            weights = self._ranks(hosts, weights, unseen)
+            weights = _ranks(self._domains.of(hosts), weights, unseen)
         return self._preference(weights)
 
     def _weigh_object(self, host: object, request: object) -> float:
@@ -71,24 +73,6 @@ class _SoftWeigher(base.Weigher):
     @abc.abstractmethod
     def _preference(self, counts: list[int]) -> list[float]:
         """Return the weights of hosts with these numbers of the group's servers."""
-
-    def _ranks(self, hosts: Sequence[object], counts: Sequence[int], unseen: set[str]) -> list[int]:
-        """Return the rank of each host by the group's servers in its domains.
-
-        Hosts are ordered by the servers in their farthest domain, then in nearer ones, and last on
-        the host itself. The weights are ranks, so a difference at any level changes them by at
-        least 1.
-        """
-        domains = FailureDomains(hosts, self._levels, self._warn_once)
-        members = _members_by_domain(domains.places, counts, domains.places_of(unseen))
-        totals = {
-            place: tuple(members[domain] for domain in _domains(place))
-            for place in set(domains.places)
-        }
-        counted = zip(domains.places, counts, strict=True)
-        keys = [(*totals[place], count) for place, count in counted]
-        ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
-        return [ranks[key] for key in keys]
 
     def _warn_once(self, message: str) -> None:
         if self._first_time(message):
@@ -113,6 +97,31 @@ class ServerGroupSoftAntiAffinityWeigher(_SoftWeigher):
 
     def _preference(self, counts: list[int]) -> list[float]:
         return list(map(operator.neg, counts))
+
+
+def _ranks(hosts: HostPlaces, counts: Sequence[int], unseen: set[str]) -> list[int]:
+    """Return the rank of each host by the group's servers in its domains.
+
+    Hosts are ordered by the servers in their farthest domain, then in nearer ones, and last on the
+    host itself. The weights are ranks, so a difference at any level changes them by at least 1.
+    """
+    some = list(itertools.compress(range(len(counts)), counts))
+    members = _members_by_domain(
+        [(hosts.distinct[hosts.numbers[index]], counts[index]) for index in some],
+        hosts.places_of(unseen),
+    )
+    totals = [tuple(members[domain] for domain in _domains(place)) for place in hosts.distinct]
+    # Most hosts have none of the servers: their ranks are computed by place.
+    without = collections.Counter(hosts.numbers)
+    without.subtract(hosts.numbers[index] for index in some)
+    keys = {(*totals[number], 0) for number, count in without.items() if count}
+    keys.update((*totals[hosts.numbers[index]], counts[index]) for index in some)
+    rank_of = {key: rank for rank, key in enumerate(sorted(keys))}
+    of_places = [rank_of.get((*each, 0), 0) for each in totals]
+    ranks = list(map(of_places.__getitem__, hosts.numbers))
+    for index in some:
+        ranks[index] = rank_of[*totals[hosts.numbers[index]], counts[index]]
+    return ranks
 
 
 def _others(group: object, request: object) -> set[str]:
@@ -147,19 +156,19 @@ def _unseen_hosts(
     may include the one that the server is moved from, which the request ignores and lists first. If
     there are more hosts than such servers, the first ignored hosts are left out.
     """
-    unseen = set(read(group, "hosts") or ()).difference(read_all(hosts, "host"))
     if unseen_members <= 0:
         return set()
+    unseen = set(read(group, "hosts") or ()).difference(read_all(hosts, "host"))
     left = [host for host in read(request, "ignore_hosts") or () if host in unseen]
     return unseen.difference(left[: max(len(unseen) - unseen_members, 0)])
 
 
 def _members_by_domain(
-    places: Sequence[Place], counts: Sequence[int], unseen: Sequence[Place]
+    counted: Iterable[tuple[Place, int]], unseen: Sequence[Place]
 ) -> collections.Counter[Place]:
     members: collections.Counter[Place] = collections.Counter()
-    for place, count in zip(places, counts, strict=True):
-        for domain in _domains(place) if count else ():
+    for place, count in counted:
+        for domain in _domains(place):
             members[domain] += count
     for place in unseen:
         # A level without a name does not tell which domain it is.
