@@ -3,7 +3,6 @@
 Both implementations do the same operations on the same numbers, so their results are equal.
 """
 
-import contextlib
 import functools
 import itertools
 import math
@@ -11,6 +10,8 @@ import operator
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
+
+from steelyard import errors, extras
 
 # Below this size, importing numpy costs more time than it saves.
 LARGE = 1_000
@@ -143,8 +144,9 @@ def for_size(size: int) -> Arithmetic:
 
 @functools.cache
 def _best() -> Arithmetic:
-    with contextlib.suppress(ImportError):
-        import numpy  # noqa: PLC0415  (an extra, and slow to import)
-
-        return Arrays(numpy)
-    return Lists()
+    try:
+        with extras.required("cli", "fast placement"):
+            import numpy  # noqa: PLC0415  (an extra, and slow to import)
+    except errors.MissingExtra:
+        return Lists()
+    return Arrays(numpy)

@@ -10,18 +10,18 @@ from steelyard.filters.base import FILTERS, Filter
 from steelyard.scheduler.decision import Examined, Rejected, Weighed
 from steelyard.scheduler.examination import Examiner
 from steelyard.scheduler.hosts import Hosts
-from steelyard.scheduler.ranking import Draw, Plugins, Rankings
+from steelyard.scheduler.ranking import Draw, PluginSet, Rankings
 from steelyard.scheduler.versions import Version
 from steelyard.weighers.base import WEIGHERS
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class AnswerPlan:
     """The plugins by how their answers to a request are kept."""
 
-    by_kind: Plugins
-    by_host: Plugins
-    asked: Plugins
+    by_kind: PluginSet
+    by_host: PluginSet
+    asked: PluginSet
 
     @property
     def of_hosts(self) -> bool:
@@ -128,13 +128,13 @@ class WithKeptAnswers:
         chosen = Weighed(self._hosts.version[found.host], found.weights)
         return Choice(chosen, found.fitting, lambda: self._examined(first, moment, logs=False))
 
-    def _plan(self, request: Request) -> Plan:
+    def _plan(self, request: Request) -> AnswerPlan:
         """Return how the answers to the request are kept.
 
         A filter that is applied once for each request is asked about the first server only.
         """
         is_plain = request.instance_group is None and not request.ignore_hosts
-        by_kind, by_host, asked = Plugins({}, {}), Plugins({}, {}), Plugins({}, {})
+        by_kind, by_host, asked = PluginSet({}, {}), PluginSet({}, {}), PluginSet({}, {})
         for name, filter_ in self._enforced.items():
             once = filter_.run_filter_once_per_request
             with plugins.blamed(FILTERS, name):
@@ -152,7 +152,7 @@ class WithKeptAnswers:
                     by_host.weighers[name] = weigher
                 else:
                     asked.weighers[name] = weigher
-        return Plan(by_kind, by_host, asked)
+        return AnswerPlan(by_kind, by_host, asked)
 
     def _examined(self, first: "_Moment", moment: "_Moment", *, logs: bool) -> Examined:
         """Return the answers of all plugins at this moment of the request.

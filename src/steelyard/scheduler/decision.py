@@ -135,6 +135,8 @@ class Decision:
     """The number of hosts that passed all filters."""
     chosen: Weighed | None
     server: Server | None
+    on_trial: frozenset[str]
+    """The filters that were on trial."""
     examine: Callable[[], Examined] = dataclasses.field(repr=False, compare=False)
 
     @functools.cached_property
@@ -153,7 +155,7 @@ class Decision:
     @property
     def trial_rejected(self) -> Sequence[Rejected]:
         """The hosts that filters on trial would have rejected."""
-        return self._examined.trial_rejected
+        return self._examined.trial_rejected if self.on_trial else ()
 
     @functools.cached_property
     def hosts(self) -> list[HostExplanation]:

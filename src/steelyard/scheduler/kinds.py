@@ -25,7 +25,7 @@ class Kinds:
             self.of_host.append(kind)
 
     def change(self, index: int, state: HostState) -> None:
-        """Note that the host has another state, and perhaps another kind."""
+        """Set the state of the host, which may be of another kind now."""
         before, after = self.of_host[index], self._number(state)
         self.changes.append((index, before, after))
         if before != after:

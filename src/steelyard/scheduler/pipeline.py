@@ -82,7 +82,7 @@ class Selection:
 class FilterScheduler:
     """A scheduler that places servers in a cloud, with the enabled filters and weighers.
 
-    What it learns about hosts is kept between requests, see :mod:`steelyard.scheduler.ranking`.
+    Answers of plugins are kept between requests, see :mod:`steelyard.scheduler.ranking`.
     """
 
     def __init__(self, cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> None:
@@ -169,7 +169,7 @@ class FilterScheduler:
             for name in self._working.free_names(request.flavor.name, count):
                 request = dataclasses.replace(request, instance_uuid=self._new_uuid())
                 new = Server(request.instance_uuid, name, request.flavor, "", _group_name(request))
-                decisions.append(_decide(choosing, request, new, self.filters))
+                decisions.append(self._decide(choosing, request, new, self.filters))
                 server = decisions[-1].server
                 if server is None:
                     raise NoValidHost(decisions, count)
@@ -244,7 +244,9 @@ class FilterScheduler:
         choosing: Choosing,
         filters: Mapping[str, Filter] | None = None,
     ) -> Selection:
-        decision = _decide(choosing, request, server, self.filters if filters is None else filters)
+        decision = self._decide(
+            choosing, request, server, self.filters if filters is None else filters
+        )
         if decision.server is None:
             raise NoValidHost([decision], 1)
         return Selection(self._working.version, (decision,))
@@ -268,30 +270,30 @@ class FilterScheduler:
         """The filters that are applied again for each further server of a request."""
         return self._examiner.filters_of_each_server
 
+    def _decide(
+        self, choosing: Choosing, request: Request, server: Server, filters: Iterable[str]
+    ) -> Decision:
+        """Return the decision on the server, which gets the chosen host."""
+        choice = choosing.choose(request)
+        placed = None
+        if choice.host is not None:
+            placed = dataclasses.replace(server, host=choice.host.obj.host)
+        return Decision(
+            request,
+            tuple(filters),
+            choosing.considered,
+            choice.fitting,
+            choice.host,
+            placed,
+            self._trial_mode.on_trial(filters),
+            choice.examine,
+        )
+
     def _new_uuid(self) -> str:
         while True:  # an earlier run may have had the same seed
             drawn = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
             if drawn not in self._working.servers:
                 return drawn
-
-
-def _decide(
-    choosing: Choosing, request: Request, server: Server, filters: Iterable[str]
-) -> Decision:
-    """Return the decision on the server, which gets the chosen host."""
-    choice = choosing.choose(request)
-    placed = None
-    if choice.host is not None:
-        placed = dataclasses.replace(server, host=choice.host.obj.host)
-    return Decision(
-        request,
-        tuple(filters),
-        choosing.considered,
-        choice.fitting,
-        choice.host,
-        placed,
-        choice.examine,
-    )
 
 
 def _group_name(request: Request) -> str | None:

@@ -33,7 +33,7 @@ _Row = Sequence[tuple[float, float]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Plugins:
+class PluginSet:
     """Filters and weighers that are asked about the same hosts."""
 
     filters: dict[str, Filter]
@@ -139,7 +139,9 @@ class Ranking:
     unit is a kind of hosts or, if some plugins need it, a single host.
     """
 
-    def __init__(self, hosts: Hosts, by_kind: Plugins, by_host: Plugins, *, of_hosts: bool) -> None:
+    def __init__(
+        self, hosts: Hosts, by_kind: PluginSet, by_host: PluginSet, *, of_hosts: bool
+    ) -> None:
         self._hosts = hosts
         self._by_kind = by_kind
         self._by_host = by_host
@@ -300,8 +302,8 @@ class Rankings:
     def of(
         self,
         request: Request,
-        by_kind: Plugins,
-        by_host: Plugins,
+        by_kind: PluginSet,
+        by_host: PluginSet,
         multipliers: Sequence[float],
         *,
         of_hosts: bool,

@@ -73,7 +73,7 @@ def select_evacuation(scheduler: FilterScheduler, hosts: Collection[str]) -> Eva
                 decisions += selection.decisions
     finally:
         scheduler.cloud = cloud
-    return Evacuation(Selection(cloud, tuple(decisions)), stranded)
+    return Evacuation(Selection(scheduler.version, tuple(decisions)), stranded)
 
 
 def _largest_first(server: Server) -> tuple[int, int, int, str]:

@@ -119,7 +119,9 @@ class WorkingCloud:
         self.version = object()
 
     def _leave(self, server: Server) -> None:
-        index = self.hosts.index[server.host]
+        index = self.hosts.index.get(server.host)
+        if index is None:  # the server leaves a host that has failed
+            return
         state = self.hosts.version[index]
         others = [each for uuid, each in state.instances.items() if uuid != server.uuid]
         host = self._cloud.hosts[server.host]

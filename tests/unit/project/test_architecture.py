@@ -72,6 +72,7 @@ EXTRAS = {
     "cli": {"cliff", "tqdm"},
     "cli.inputs.os_connection": {"keystoneauth1", "openstack", "yaml"},
     "page.rendering": {"jinja2"},
+    "scheduler.arithmetic": {"numpy"},
     "page.serving": {"falcon"},
     "nova": {"nova"},
     "cloud.syntax": {"yaml"},

@@ -57,7 +57,7 @@ class Explain(RequestListing):
             summary={
                 **asked(decision.request),
                 "hosts": decision.considered,
-                "fitting_hosts": len(decision.weighed),
+                "fitting_hosts": decision.fitting,
                 "chosen": decision.server and decision.server.host,
             },
             status=0 if error is None else NO_VALID_HOST,

@@ -189,13 +189,17 @@ def _trials(decisions: Sequence[Decision], count: int) -> list[str]:
 
 
 def _row(decision: Decision, *, explain: bool) -> tuple[Any, ...]:
-    chosen = decision.hosts[0]
+    chosen = decision.chosen
     row = (
         decision.server and decision.server.name,
-        chosen.host,
-        Number(chosen.weight),
-        len(decision.weighed),
+        decision.server and decision.server.host,
+        Number(chosen and chosen.weight),
+        decision.fitting,
     )
     if not explain:
         return row
-    return (*row, Weights(chosen.weights), Causes([*decision.causes, *decision.trial_causes]))
+    return (
+        *row,
+        Weights(chosen.weights if chosen else ()),
+        Causes([*decision.causes, *decision.trial_causes]),
+    )

@@ -82,8 +82,8 @@ class _OneServer(OnCloudFile, Showing):
             # Only after the block: an error inside it would undo the records, but not the file.
             clouds.tell_unkept(saved, self.app)
         where = (server.name, server.host, chosen.host)
-        weight = Number(decision.hosts[0].weight)
-        values = (*where, weight, len(decision.weighed))
+        weight = Number(decision.chosen and decision.chosen.weight)
+        values = (*where, weight, decision.fitting)
         return Shown(values=_values(parsed_args, values, causes=[]))
 
     @abc.abstractmethod
@@ -196,7 +196,7 @@ class ServerEvacuate(Recording, OnCloudFile, Listing):
         try:
             return several.Evacuation(scheduler.select_move(server.uuid), {})
         except NoValidHost as error:
-            return several.Evacuation(Selection(scheduler.cloud, ()), {server.uuid: error})
+            return several.Evacuation(Selection(scheduler.version, ()), {server.uuid: error})
 
 
 def _evacuated(parsed_args: argparse.Namespace, cloud: Cloud, found: several.Evacuation) -> Listed:
@@ -204,8 +204,8 @@ def _evacuated(parsed_args: argparse.Namespace, cloud: Cloud, found: several.Eva
     rows = []
     for decision, chosen in zip(found.selection.decisions, found.selection.servers, strict=True):
         values = (chosen.name, cloud.servers[chosen.uuid].host, chosen.host)
-        weight = Number(decision.hosts[0].weight)
-        rows.append(_values(parsed_args, (*values, weight, len(decision.weighed)), causes=[]))
+        weight = Number(decision.chosen and decision.chosen.weight)
+        rows.append(_values(parsed_args, (*values, weight, decision.fitting), causes=[]))
     moved = len(rows)
     stranded = [cloud.servers[uuid] for uuid in found.stranded]
     if moved or parsed_args.formatter in formats.DOCUMENTS:
