@@ -70,18 +70,19 @@ class Cloud:
     def without_servers(self, uuids: Collection[str]) -> "Cloud":
         """Return this cloud without these servers, which also leave their groups."""
         left = {uuid: server for uuid, server in self.servers.items() if uuid not in uuids}
-        hosts: dict[str, set[str]] = {}
+        hosts: dict[str | None, set[str]] = {}
         for server in left.values():
-            if server.group is not None:
-                hosts.setdefault(server.group, set()).add(server.host)
-        groups = dict(self.server_groups)
-        for name in {self.servers[uuid].group for uuid in uuids} & groups.keys():
-            group = groups[name]
-            groups[name] = dataclasses.replace(
+            hosts.setdefault(server.group, set()).add(server.host)
+        groups = {
+            name: dataclasses.replace(
                 group,
                 members=group.members.difference(uuids),
                 hosts=frozenset(hosts.get(name, ())),
             )
+            if not group.members.isdisjoint(uuids)
+            else group
+            for name, group in self.server_groups.items()
+        }
         return dataclasses.replace(self, servers=left, server_groups=groups)
 
     def with_moved(self, server: Server, host: str) -> "Cloud":

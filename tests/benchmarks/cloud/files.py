@@ -1,7 +1,7 @@
 """Time and peak memory to load and to change cloud files, compared with the parsers' floor.
 
-Each figure is the best of several processes. The time is that of the action alone; the memory is
-that of the process from its start. "Load" is what a command does to read a cloud, and its floor is
+Each figure is the best of several processes. The time is the CPU time of the action alone, so that
+other processes matter little; the memory is that of the process from its start. "Load" is what a command does to read a cloud, and its floor is
 ``json.load`` or PyYAML's ``CBaseLoader``. "Change" loads the file, moves a server and saves the
 file; its ratio is to loading.
 """
@@ -36,7 +36,7 @@ HEADER = (
 
 
 class Cost(NamedTuple):
-    """The seconds and the peak memory in MiB of one action."""
+    """The seconds of CPU time and the peak memory in MiB of one action."""
 
     seconds: float
     peak: float

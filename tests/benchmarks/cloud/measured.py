@@ -57,12 +57,12 @@ ACTIONS = {each.__name__: each for each in (json_load, yaml_load, load, change)}
 
 
 def main() -> None:
-    """Print the seconds that the action took, and the process's peak memory in MiB, as JSON."""
+    """Print the seconds of CPU time that the action took, and the process's peak memory in MiB, as JSON."""
     name, path = sys.argv[1:]
     run = ACTIONS[name](path)
-    start = time.perf_counter()
+    start = time.process_time()
     kept = run()
-    taken = time.perf_counter() - start
+    taken = time.process_time() - start
     assert kept is not None
     json.dump([taken, peak_memory()], sys.stdout)
 

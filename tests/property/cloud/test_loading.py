@@ -106,7 +106,7 @@ def changed(draw: st.DrawFn) -> Any:
         if draw(st.integers(0, 3)) == 0:
             place.pop(key, None)
         else:
-            place[key] = draw(wrong)
+            place[key] = copy.deepcopy(draw(wrong))
     return content
 
 
