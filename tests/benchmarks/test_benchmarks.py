@@ -4,7 +4,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from benchmarks.analysis import comparison
+from benchmarks.analysis import comparison, questions
 from benchmarks.cloud import files
 from benchmarks.consumers import http, upgrade, usages
 from benchmarks.filters import aggregate_instance_type
@@ -71,3 +71,10 @@ def test_cloud_files_of_the_benchmark_are_loaded_and_changed(capsys: Any) -> Non
     assert [row.format for row in rows] == ["json", "yaml"]
     assert all(row.floor.seconds > 0 < row.load.peak for row in rows)
     assert "ratio" in capsys.readouterr().out
+
+
+def test_questions_of_the_benchmark_are_answered(capsys: Any) -> None:
+    (row,) = questions.run([(40, 200, 10, 10, 5)], print)
+    assert len(row.seconds) == len(questions.QUESTIONS)
+    assert row.floor > 0 < row.page
+    assert "capacity" in capsys.readouterr().out

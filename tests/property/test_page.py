@@ -19,7 +19,6 @@ from steelyard.page.view import (
     HostGroup,
     HostVerdict,
     Row,
-    Segment,
     ShownCause,
     ShownFlavor,
     ShownReason,
@@ -66,7 +65,7 @@ def page_of(text: str, live: bool) -> str:
         (text, text),
         (Cell(CellMark.PASSED),),
         1.0,
-        (Segment(0, 0, 100),),
+        (100.0,),
         (Contribution(text, 1, 1, 1, 1),),
     )
     other = Row(text, HostVerdict.REJECTED, ("c0",), (text,), (Cell(CellMark.DECISIVE, (1,)),))

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 from steelyard.aggregates import FORCE_KEY, SCOPE, Content, Judge, content, flag
 from steelyard.analysis.novas_rules import SENTINELS
+from steelyard.analysis.progress import Watching, unwatched
 from steelyard.cloud import Aggregate, Cloud, Flavor
 from steelyard.cloud.host_state import HostState, host_states
 from steelyard.expressions import OR
@@ -96,14 +97,16 @@ class Comparison:
         return sorted(changes, key=lambda each: (kinds.index(each.kind), -each.pairs, each.cause))
 
 
-def compare(cloud: Cloud, ours: AggregateInstanceTypeFilter, rules: NovaRules) -> Comparison:
+def compare(
+    cloud: Cloud, ours: AggregateInstanceTypeFilter, rules: NovaRules, watch: Watching = unwatched
+) -> Comparison:
     """Compare Nova's answers with ours for every flavor and every host of the cloud."""
     flavors: dict[Content, list[Flavor]] = {}
     for flavor in cloud.flavors.values():
         flavors.setdefault(content(flavor.extra_specs), []).append(flavor)
     sets = _SetsOfAggregates(cloud)
     judgements: list[Judgement] = []
-    for same in flavors.values():
+    for same in watch(list(flavors.values()), "flavors"):
         judgements += _judgements(same, sets, ours, rules)
     return Comparison(rules.name, len(cloud.flavors), len(cloud.hosts), tuple(judgements))
 

@@ -1,6 +1,6 @@
 """The kinds of a cloud's hosts: equal hosts are examined once."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from steelyard import plugins
@@ -70,6 +70,16 @@ class HostKinds:
         return self.ask(
             name, filter_, hosts, request, lambda asked: filter_.first_rejections(asked, request)
         )
+
+    def rejections(
+        self, name: str, filter_: Filter, hosts: Sequence[HostState], request: Request
+    ) -> list[tuple[Verdict, ...]]:
+        """Return all rejections of each host; none for a host that passes."""
+
+        def question(asked: Sequence[HostState]) -> Iterator[tuple[Verdict, ...]]:
+            return map(tuple, filter_.rejections_all(asked, request))
+
+        return self.ask(name, filter_, hosts, request, question)
 
 
 def _answered(

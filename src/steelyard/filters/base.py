@@ -16,7 +16,7 @@ from oslo_config import cfg
 from steelyard import plugins
 from steelyard.verdict import PASSED, Verdict
 
-__all__ = ["Filter"]
+__all__ = ["Filter", "ServerLimit"]
 
 
 class AggregateLike(Protocol):

@@ -1,16 +1,17 @@
 """Weights as bars with one segment per weigher, on the same scale for all hosts."""
 
+import math
 from collections.abc import Sequence
 
 from steelyard.page.matrix import Judged
-from steelyard.page.view import BAR_WIDTH, Contribution, Segment, ShownWeigher
+from steelyard.page.view import BAR_WIDTH, Contribution, ShownWeigher
 from steelyard.scheduler.decision import Weight
 
 STYLES = 8
 """The number of colours and patterns. With more weighers, some share one."""
 
 # The least width of a segment, so that a small contribution stays visible.
-_LEAST_WIDTH = 0.5
+_LEAST_WIDTH = 1.0
 
 
 class Bars:
@@ -27,23 +28,16 @@ class Bars:
             ShownWeigher(name, number % STYLES, name in used)
             for number, name in enumerate(weighers)
         )
-        self._styles = {weigher.name: weigher.style for weigher in self.weighers}
 
-    def segments(self, host: Judged) -> tuple[Segment, ...]:
-        """Return the segments of the host's bar, in the order of the weighers."""
-        right = left = self.axis
-        found = []
-        for each in host.weights:
-            width = abs(each.multiplied) * self._unit
-            if each.multiplied < 0:
-                left -= width
-            start = left if each.multiplied < 0 else right
-            if each.multiplied > 0:
-                right += width
-            if width:
-                style = self._styles[each.weigher]
-                found.append(Segment(style, start, max(width, _LEAST_WIDTH)))
-        return tuple(found)
+    def widths(self, host: Judged) -> tuple[float, ...]:
+        """Return the widths of the segments, in the order of the weighers."""
+        widths = [
+            math.copysign(max(abs(width), _LEAST_WIDTH), width) if width else 0.0
+            for width in (each.multiplied * self._unit for each in host.weights)
+        ]
+        while widths and not widths[-1]:
+            widths.pop()
+        return tuple(widths)
 
 
 def _sum(weights: Sequence[Weight], sign: int) -> float:

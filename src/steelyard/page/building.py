@@ -45,7 +45,7 @@ def _row(host: Judged, keys: tuple[str, ...], reasons: Reasons, bars: Bars) -> R
         tuple(aggregate.name for aggregate in host.state.aggregates),
         reasons.cells(host),
         host.weight,
-        bars.segments(host),
+        bars.widths(host),
         contributions(host),
     )
 

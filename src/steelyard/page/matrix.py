@@ -2,11 +2,12 @@
 
 import collections
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from steelyard import plugins
+from steelyard.analysis.kinds import HostKinds
 from steelyard.cloud.host_state import HostState, Request
-from steelyard.filters.base import FILTERS, SILENT, Filter
+from steelyard.filters.base import SILENT, Filter
 from steelyard.page.view import Cell, CellMark, ShownReason
 from steelyard.scheduler.decision import Decision, Weight
 from steelyard.verdict import Verdict
@@ -50,33 +51,39 @@ def judged(decision: Decision, filters: Mapping[str, Filter]) -> list[Judged]:
     chosen = decision.server.host if decision.server else None
     used = {name: filters[name] for name in decision.filters}
     weighed = sorted(decision.weighed, key=lambda each: each.obj.host != chosen)
-    states = [each.obj for each in weighed]
+    fitting = [each.obj for each in weighed]
+    others = itertools.chain.from_iterable(each.hosts for each in decision.rejected)
+    kinds = HostKinds([*fitting, *others])
     fit = [
         Judged(each.obj, objections, each.weights, chosen=each.obj.host == chosen)
         for each, objections in zip(
-            weighed, _objections(states, decision.request, used), strict=True
+            weighed, _objections(kinds, fitting, decision.request, used), strict=True
         )
     ]
     return fit + [
         Judged(state, {rejected.name: (SILENT,), **objections}, rejected_by=rejected.name)
         for rejected in decision.rejected
         for state, objections in zip(
-            rejected.hosts, _objections(rejected.hosts, rejected.request, used), strict=True
+            rejected.hosts,
+            _objections(kinds, rejected.hosts, rejected.request, used),
+            strict=True,
         )
     ]
 
 
 def _objections(
-    states: Sequence[HostState], request: Request, filters: Mapping[str, Filter]
+    kinds: HostKinds,
+    states: Sequence[HostState],
+    request: Request,
+    filters: Mapping[str, Filter],
 ) -> list[dict[str, Sequence[Verdict]]]:
-    """Return the rejections of each host by filter. Each filter reads the request once."""
+    """Return the rejections of each host by filter."""
     found: list[dict[str, Sequence[Verdict]]] = [{} for _ in states]
     for name, filter_ in filters.items():
-        with plugins.blamed(FILTERS, name):
-            rejections = map(tuple, filter_.rejections_all(states, request))
-            for each, objections in zip(found, rejections, strict=True):
-                if objections:
-                    each[name] = objections
+        rejections = kinds.rejections(name, filter_, states, request)
+        for each, objections in zip(found, rejections, strict=True):
+            if objections:
+                each[name] = objections
     return found
 
 

@@ -30,6 +30,13 @@
     return button;
   }
 
+  /** Returns an element of a picture. */
+  function drawn(tag, attributes) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
+  }
+
   const written = (count) => count.toLocaleString("en");
   const hosts = (count) => (count === 1 ? "1 host" : `${written(count)} hosts`);
 
@@ -228,6 +235,7 @@
 
     enliven(host) {
       host.button = pressable(host.cell(0), { class: "host", "aria-expanded": "false" });
+      this.drawBar(host.cell(3));
       // Reasons unfold below the host, so the numbers need not be links that take the focus.
       for (const link of host.row.getElementsByTagName("a")) link.removeAttribute("href");
       for (const cell of [...host.row.cells].slice(4)) {
@@ -235,6 +243,32 @@
         const word = made("span", WORDS[cell.className], { class: "unseen" });
         cell.firstChild.replaceWith(mark, " ", word, " ");
       }
+    }
+
+    /** Draws the weight as a bar, which begins at the axis; negative parts lie left of it. */
+    drawBar(cell) {
+      if (!cell.dataset.bar) return;
+      const { axis, width: whole } = this.table.dataset;
+      const styles = this.main.querySelectorAll("pattern").length;
+      const bar = drawn("svg", {
+        class: "weights",
+        viewBox: `0 0 ${whole} 10`,
+        preserveAspectRatio: "none",
+        "aria-hidden": "true",
+      });
+      const ends = [Number(axis), Number(axis)]; // to the left and to the right
+      cell.dataset.bar.split(",").forEach((written, weigher) => {
+        const width = Number(written);
+        if (!width) return;
+        const style = weigher % styles;
+        const side = Number(width > 0);
+        const x = side ? ends[side] : ends[side] + width;
+        ends[side] += width;
+        const place = { x, y: 1, width: Math.abs(width), height: 8 };
+        bar.append(drawn("rect", { class: `s${style}`, ...place, fill: `url(#p${style})` }));
+      });
+      bar.append(drawn("path", { d: `M${axis} 0v10` }));
+      cell.firstElementChild.after(bar);
     }
 
     clicked(event) {

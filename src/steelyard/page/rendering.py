@@ -70,6 +70,7 @@ def _environment() -> jinja2.Environment:
     environment.filters["short"] = functools.partial(plain, digits=4)
     environment.filters["raw"] = functools.partial(plain, digits=6)
     environment.filters["place"] = lambda number: f"{number:.2f}".rstrip("0").rstrip(".")
+    environment.filters["widths"] = lambda bar: ",".join(f"{width:.0f}" for width in bar)
     environment.globals.update(
         style=_asset("page.css"),
         script=_asset("page.js"),

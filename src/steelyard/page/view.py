@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 
 BAR_WIDTH = 100.0
-"""The width of the bars of weights. Segments use the same unit."""
+"""The width of the bars of weights."""
 
 
 class CellMark(enum.StrEnum):
@@ -46,15 +46,6 @@ class Cell:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Segment:
-    """The part of a host's bar that stands for one weigher."""
-
-    style: int
-    start: float
-    width: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Contribution:
     weigher: str
     raw: float
@@ -75,7 +66,9 @@ class Row:
     cells: tuple[Cell, ...]
     """In the order of the filters."""
     weight: float | None = None
-    segments: tuple[Segment, ...] = ()
+    bar: tuple[float, ...] = ()
+    """The width of each weigher's segment, below 0 left of the axis; without a last segment of 0.
+    """
     contributions: tuple[Contribution, ...] = ()
     """Only of weighers whose raw or multiplied weight is not 0."""
 

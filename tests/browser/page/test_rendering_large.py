@@ -73,7 +73,7 @@ def test_page_of_ten_thousand_hosts_stays_usable(
     assert count(watched) == "10,000 hosts"
     assert len(hosts(watched)) == 200
     assert watched.page.inner_text(".more span") == "The first 200 of 10,000 hosts are shown."
-    assert pathlib.Path(url.removeprefix("file://")).stat().st_size < 8_000_000
+    assert pathlib.Path(url.removeprefix("file://")).stat().st_size < 4_000_000
     watched.picture(screenshots / "large.png")
     watched.page.fill("#search", "node-0042")
     assert sorted(hosts(watched)) == [f"node-0042{number}" for number in range(10)]

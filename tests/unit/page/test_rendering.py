@@ -16,7 +16,6 @@ from steelyard.page.view import (
     HostGroup,
     HostVerdict,
     Row,
-    Segment,
     ShownCause,
     ShownFlavor,
     ShownReason,
@@ -49,7 +48,7 @@ def view(**changes: Any) -> View:
                 ("rack",),
                 (Cell(CellMark.PASSED), Cell(CellMark.PASSED)),
                 1.23456,
-                (Segment(0, 25, 50),),
+                (0.0, 50.4, -3.0),
                 (Contribution("RAMWeigher", 1024, 0.5, 2, 1.23456),),
             ),
             Row(
@@ -102,12 +101,12 @@ def test_reason_numbers_link_to_reasons() -> None:
     assert page.by_id(page.one("a", "skip").attributes["href"].removeprefix("#")).tag == "section"
 
 
-def test_bars_use_no_style_attributes() -> None:
+def test_page_has_widths_of_bars_for_script() -> None:
     page = Page(render(view()))
-    bar = page.elements.index(page.one("svg", "weights"))
-    segment, axis = page.elements[bar + 1 : bar + 3]
-    assert (segment.attributes["x"], segment.attributes["width"]) == ("25", "50")
-    assert axis.attributes["d"] == "M25 0v10"
+    bars = [each.attributes["data-bar"] for each in page.all("td") if "data-bar" in each.attributes]
+    assert bars == ["0,50,-3"]
+    table = page.by_id("matrix").attributes
+    assert (table["data-width"], table["data-axis"]) == ("100", "25")
     assert not any("style" in each.attributes for each in page.elements)
     # The legend has the weighers that change a weight.
     assert [each.text.strip() for each in page.all("li") if "Weigher" in each.text][:1] == [

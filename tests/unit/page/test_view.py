@@ -222,11 +222,8 @@ def test_bars_share_scale_with_negative_weights_left_of_axis(configured: Any) ->
     # The longest bar has 3 units right of the axis and 1 left of it.
     assert view.axis == BAR_WIDTH / 4
     rows = {row.host: row for row in view.rows}
-    (ram,) = rows["a1"].segments  # has a server of the group
-    assert (ram.style, ram.start, ram.start + ram.width) == (0, 0, view.axis)
-    ram, apart = rows["a2"].segments
-    assert ram.start + ram.width == view.axis == apart.start
-    assert apart.start + apart.width == BAR_WIDTH
+    assert rows["a1"].bar == (-BAR_WIDTH / 4,)  # has a server of the group
+    assert list(rows["a2"].bar) == pytest.approx([-BAR_WIDTH / 6, 0, 3 * BAR_WIDTH / 4])
     assert [(each.name, each.used) for each in view.weighers] == [
         ("RAMWeigher", True),
         ("CPUWeigher", False),
@@ -245,7 +242,7 @@ def test_weights_of_0_have_no_bars(configured: Any) -> None:
         cloud(), configured("ram_weight_multiplier = 0", "enabled_weighers = RAMWeigher")
     )
     view = viewed(scheduler, "plain")
-    assert all(row.segments == () for row in view.rows)
+    assert all(row.bar == () for row in view.rows)
     assert [row.weight for row in view.rows] == [0, 0, 0, 0, None]
 
 

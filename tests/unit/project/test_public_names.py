@@ -32,7 +32,7 @@ PUBLIC = {
     "UpgradeNeeded WrongBackend",
     "steelyard.expressions": "Expression",
     "steelyard.filters.aggregate_instance_type": "AggregateInstanceTypeFilter",
-    "steelyard.filters.base": "Filter",
+    "steelyard.filters.base": "Filter ServerLimit",
     "steelyard.filters.traits": "TraitsFilter",
     "steelyard.groups": "POLICIES_SCHEMA POLICY_SCHEMA Policy ServerGroup check_supported",
     "steelyard.nova": "AggregateInstanceTypeFilter ServerGroupSoftAffinityWeigher "

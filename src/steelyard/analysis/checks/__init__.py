@@ -8,6 +8,7 @@ from oslo_config import cfg
 from steelyard.analysis.checks import fits, forced, near_misses, novas_keys, values
 from steelyard.analysis.checks.checked_cloud import CheckedCloud
 from steelyard.analysis.fitting import Fitting
+from steelyard.analysis.progress import Watching, unwatched
 from steelyard.cloud import Cloud
 from steelyard.filters.aggregate_instance_type import ignored_keys
 from steelyard.findings import Check, Finding, Severity
@@ -35,13 +36,15 @@ _CHECKS_OF_TEXT = (
 )
 
 
-def check(cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> list[Finding]:
+def check(
+    cloud: Cloud, conf: cfg.ConfigOpts | None = None, watch: Watching = unwatched
+) -> list[Finding]:
     """Return all findings, the most severe first."""
     checked = CheckedCloud(cloud, ignored_keys(conf))
     found = [finding for look in _CHECKS_OF_TEXT for finding in look(checked)]
     fitting = Fitting(cloud, conf)
-    found += fits.flavors(fitting, cloud.flavors)
-    found += fits.hosts(fitting, list(cloud.flavors))
+    found += fits.flavors(fitting, watch(list(cloud.flavors), "flavors"))
+    found += fits.hosts(fitting, list(cloud.flavors), watch)
     return sorted(set(found), key=_order)
 
 

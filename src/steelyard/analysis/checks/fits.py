@@ -8,6 +8,7 @@ from steelyard import errors
 from steelyard.analysis.checks.checked_cloud import CheckedCloud
 from steelyard.analysis.fitting import Fitting, Missing
 from steelyard.analysis.kinds import HostKinds
+from steelyard.analysis.progress import Watching, unwatched
 from steelyard.cloud.host_state import HostState
 from steelyard.findings import Check, Finding, Severity, Subject, SubjectKind
 from steelyard.text.wording import listed
@@ -63,7 +64,9 @@ def _nearest_host(nearest: Missing | None) -> dict[str, Any]:
     return {"nearest_host": nearest.host, "reasons": nearest.reasons}
 
 
-def hosts(fitting: Fitting, flavors: Sequence[str]) -> Iterator[Finding]:
+def hosts(
+    fitting: Fitting, flavors: Sequence[str], watch: Watching = unwatched
+) -> Iterator[Finding]:
     """Yield one finding per kind of host that fits no flavor, on the first host of the kind."""
     alike = fitting.emptied.grouped(_unreached(fitting, flavors))
     firsts = [group[0] for group in alike]
@@ -71,7 +74,8 @@ def hosts(fitting: Fitting, flavors: Sequence[str]) -> Iterator[Finding]:
         fitting.candidates(flavor, fitting.emptied, firsts, number * len(firsts))
         for number, flavor in enumerate(flavors)
     ]
-    for group, of_flavors in zip(alike, zip(*candidates, strict=True), strict=False):
+    by_group = list(zip(alike, zip(*candidates, strict=True), strict=False))
+    for group, of_flavors in watch(by_group, "kinds of hosts"):
         names = [host.host for host in group]
         nearest = fitting.nearest(of_flavors)
         others = f"; the same applies to {listed(names[1:])}" if len(names) > 1 else ""

@@ -10,6 +10,7 @@ from steelyard.analysis import capacity
 from steelyard.cli.commands import NO_VALID_HOST, Listed, Listing
 from steelyard.cli.inputs import cloud_names, clouds
 from steelyard.cli.outputs import progress
+from steelyard.cloud import garbage
 from steelyard.scheduler import FilterScheduler
 from steelyard.text.wording import counted
 
@@ -52,6 +53,7 @@ class Capacity(Listing):
             return "Flavor", "Hosts", "More", "Why not more"
         return "Flavor", "Host", "More", "Why not more"
 
+    @garbage.paused()
     def result(self, parsed_args: argparse.Namespace) -> Listed:
         cloud = clouds.described(parsed_args)
         if not cloud.flavors:

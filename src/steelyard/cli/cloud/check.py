@@ -9,8 +9,9 @@ from steelyard import filters
 from steelyard.analysis.checks import check
 from steelyard.analysis.checks.accepted import Accepted
 from steelyard.cli.inputs import clouds, parsing
+from steelyard.cli.outputs import progress
 from steelyard.cli.outputs.findings import FindingsListing, Report
-from steelyard.cloud import loading
+from steelyard.cloud import garbage, loading
 
 
 @contextlib.contextmanager
@@ -53,6 +54,7 @@ class CheckCommand(FindingsListing):
         )
         return parser
 
+    @garbage.paused()
     def examine(self, parsed_args: argparse.Namespace) -> Report:
         accepted = None
         if parsed_args.accepted is not None:
@@ -60,7 +62,7 @@ class CheckCommand(FindingsListing):
             accepted = Accepted.parse(parsed_args.accepted, content)
         cloud = clouds.described(parsed_args)
         with _filter_logs_suppressed():
-            findings = check(cloud, self.configuration())
+            findings = check(cloud, self.configuration(), progress.watched)
         return Report(
             findings if accepted is None else accepted.without(findings),
             {

@@ -11,8 +11,9 @@ from steelyard.analysis.comparison import Comparison, Difference, compare
 from steelyard.analysis.novas_rules import OwnRules
 from steelyard.cli.commands import Listed, Listing
 from steelyard.cli.inputs import cloud_names, clouds
+from steelyard.cli.outputs import progress
 from steelyard.cli.outputs.columns import Many
-from steelyard.cloud import Cloud
+from steelyard.cloud import Cloud, garbage
 from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
 from steelyard.scheduler.rules import NovaRules
 
@@ -78,12 +79,13 @@ class Compare(Listing):
             return "Flavor", "Host", "Nova", "steelyard", "Change", "Cause", "Source of rules"
         return "Change", "Flavors", "Hosts", "Cause", "Source of rules"
 
+    @garbage.paused()
     def result(self, parsed_args: argparse.Namespace) -> Listed:
         cloud = _narrowed(clouds.described(parsed_args), parsed_args.flavor)
         conf = self.configuration()
         self.warn_of_unknown_options(conf)
         ours = AggregateInstanceTypeFilter(conf)
-        comparison = compare(cloud, ours, _rules(parsed_args.rules))
+        comparison = compare(cloud, ours, _rules(parsed_args.rules), progress.watched)
         pairs = _Pairs.of(comparison)
         told = str(pairs)
         if comparison.rules == OwnRules.name:

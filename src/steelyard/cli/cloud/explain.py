@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import os
+from typing import Any
 
 from steelyard import errors, page
 from steelyard.cli.commands import NO_VALID_HOST, Listed
@@ -10,6 +11,7 @@ from steelyard.cli.inputs import clouds, parsing
 from steelyard.cli.inputs.requests import RequestListing, asked
 from steelyard.cli.outputs import pages
 from steelyard.cli.outputs.columns import Number, Why
+from steelyard.cloud import garbage
 from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Request
 from steelyard.scheduler.decision import HostExplanation
 
@@ -42,6 +44,7 @@ class Explain(RequestListing):
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
         return "Host", "Verdict", "Weight", "Why"
 
+    @garbage.paused()
     def result(self, parsed_args: argparse.Namespace) -> Listed:
         if parsed_args.html is not None:
             _require_no_table(parsed_args)
@@ -50,10 +53,7 @@ class Explain(RequestListing):
         decision, error = _decision(scheduler, self.request(parsed_args, scheduler))
         listed = Listed(
             kind="hosts",
-            rows=[
-                (each.host, _verdict(each), Number(each.weight), Why(each))
-                for each in decision.hosts
-            ],
+            rows=[] if parsed_args.html else _rows(decision),
             summary={
                 **asked(decision.request),
                 "hosts": decision.considered,
@@ -82,6 +82,10 @@ class _Page(Listed):
     """A result that is written as a page."""
 
     html: str
+
+
+def _rows(decision: Decision) -> list[tuple[Any, ...]]:
+    return [(each.host, _verdict(each), Number(each.weight), Why(each)) for each in decision.hosts]
 
 
 def _decision(scheduler: FilterScheduler, request: Request) -> tuple[Decision, NoValidHost | None]:

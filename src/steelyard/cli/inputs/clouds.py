@@ -107,7 +107,7 @@ def read_either(path: str) -> Cloud | ProviderTrees[ResourceProvider]:
 
 
 def _read(path: str, parse: Callable[[IO[str], str], ValueT]) -> ValueT:
-    """Return the parsed file. Show a progress bar if reading takes longer than a second."""
+    """Return the parsed file. Show a progress bar if reading takes long."""
     LOG.info("Reading the cloud from %s", "standard input" if path == "-" else path)
     if path == "-":
         return parse(sys.stdin, "standard input")
@@ -118,7 +118,7 @@ def _read(path: str, parse: Callable[[IO[str], str], ValueT]) -> ValueT:
                 "read",
                 desc=f"reading {path}",
                 total=os.fstat(file.fileno()).st_size,
-                delay=1,
+                delay=progress.DELAY,
                 leave=False,
                 disable=not progress.visible(),
             )

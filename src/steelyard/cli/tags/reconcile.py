@@ -173,8 +173,12 @@ def _worked_through(
 
 
 def _progress(total: int) -> "tqdm.tqdm[Any]":
-    """Return a progress bar, shown on a terminal after one second."""
+    """Return a progress bar, shown on a terminal after ``progress.DELAY`` seconds."""
     bar: tqdm.tqdm[Any] = tqdm.tqdm(
-        desc="servers", total=total, delay=1, leave=False, disable=not progress.visible()
+        desc="servers",
+        total=total,
+        delay=progress.DELAY,
+        leave=False,
+        disable=not progress.visible(),
     )
     return bar
