@@ -80,6 +80,8 @@ class HostRooms:
     ) -> list[ServerLimit]:
         """Return a limit of 0 servers for the hosts that the filter rejects."""
         passing = self._kinds.passing(name, filter_, hosts, request)
+        if all(passing):
+            return [_UNLIMITED] * len(hosts)
         rejects = [host for host, passes in zip(hosts, passing, strict=True) if not passes]
         verdicts = iter(self._kinds.first_rejections(name, filter_, rejects, request))
         return [_UNLIMITED if each else ServerLimit(0, next(verdicts)) for each in passing]
@@ -134,7 +136,10 @@ class _Lowest:
     def lower(self, limits: Iterable[ServerLimit], position: int) -> None:
         """Apply the limits of the filter at this position to the hosts with room left."""
         lowest, is_any_full = self._servers, False
-        for index, (servers, verdict) in zip(self._left, limits, strict=True):
+        for index, limit in zip(self._left, limits, strict=True):
+            if limit is _UNLIMITED:
+                continue
+            servers, verdict = limit
             if servers > lowest[index] or verdict.passed:
                 continue
             if servers < lowest[index] or position < self._positions[index]:

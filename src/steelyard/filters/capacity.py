@@ -155,10 +155,12 @@ class CapacityFilter(base.Filter):
     ) -> list[base.ServerLimit]:
         """Return how many servers each host has room for, computed from the amounts left."""
         wanted = flavor_amounts(read(request, "flavor"))
-        return [_limit(each, most) for each in self._capacity.demands(hosts, wanted)]
+        demands = self._capacity.demands(hosts, wanted)
+        return list(map(_limit, map(tuple, demands), itertools.repeat(most)))
 
 
-def _limit(demands: Iterable[ResourceDemand], most: int) -> base.ServerLimit:
+@functools.lru_cache(maxsize=_KEPT)
+def _limit(demands: tuple[ResourceDemand, ...], most: int) -> base.ServerLimit:
     servers, scarce = most + 1, None
     for demand in demands:
         _, amount, _, left = demand
