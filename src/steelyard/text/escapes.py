@@ -26,6 +26,8 @@ def escaped_lines(text: str) -> str:
 
 def printable(text: str) -> str:
     """Return the text with unprintable characters written as Python escapes."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
