@@ -8,6 +8,7 @@ from benchmarks.analysis import comparison, questions
 from benchmarks.cloud import files
 from benchmarks.consumers import http, upgrade, usages
 from benchmarks.filters import aggregate_instance_type
+from benchmarks.scheduler import placements
 from benchmarks.tags import reconciliation
 from benchmarks.traits import sql
 from benchmarks.weighers import soft_affinity
@@ -31,6 +32,13 @@ def test_the_weighers_agree_on_the_inputs_of_the_benchmark(capsys: Any) -> None:
     assert [row.members for row in rows] == [10, 100]
     assert all(0 < row.step_floor < row.step_nova for row in rows)
     assert "racks" in capsys.readouterr().out
+
+
+def test_both_schedulers_place_the_servers_of_the_benchmark(capsys: Any) -> None:
+    rows = placements.run([(60, 8, False), (60, None, True)], 8, 2, print)
+    assert [(row.kinds, row.has_group) for row in rows] == [(8, False), (60, True)]
+    assert all(row.nova > 0 < row.ours for row in rows)
+    assert "ratio" in capsys.readouterr().out
 
 
 def test_sql_and_placement_agree_on_the_inputs_of_the_benchmark(capsys: Any) -> None:

@@ -43,6 +43,10 @@ class Choosing(Protocol):
     """The choices for the servers of one request, one after another."""
 
     @property
+    def examiner(self) -> Examiner:
+        """The plugins that choose."""
+
+    @property
     def considered(self) -> int:
         """The number of hosts that are candidates."""
 
@@ -61,7 +65,7 @@ class InFull:
         draw: Draw,
     ) -> None:
         self.considered = len(candidates)
-        self._examiner = examiner
+        self.examiner = examiner
         self._hosts = hosts
         self._left = candidates
         self._draw = draw
@@ -70,10 +74,10 @@ class InFull:
 
     def choose(self, request: Request) -> Choice:
         states = [self._hosts.version[index] for index in self._left]
-        passed = self._examiner.filtered(states, request, self._filters, self._rejected, logs=True)
+        passed = self.examiner.filtered(states, request, self._filters, self._rejected, logs=True)
         self._left = [self._hosts.index[state.host] for state in passed]
-        self._filters = self._examiner.filters_of_each_server
-        examined = self._examiner.examined(passed, request, self._rejected)
+        self._filters = self.examiner.filters_of_each_server
+        examined = self.examiner.examined(passed, request, self._rejected)
         best = examined.weighed[: self._draw.size]
         host = self._draw.one_of(best) if best else None
         return Choice(host, len(passed), lambda: examined)
@@ -94,13 +98,12 @@ class WithKeptAnswers:
     ) -> None:
         self._hosts = hosts = rankings.hosts
         self.considered = len(hosts) - len(excluded)
-        self._examiner = examiner
+        self.examiner = examiner
         self._rankings = rankings
         self._excluded = excluded
         self._draw = draw
-        on_trial = examiner.trial_mode.on_trial(examiner.filters)
         self._enforced = {
-            name: each for name, each in examiner.filters.items() if name not in on_trial
+            name: each for name, each in examiner.filters.items() if name not in examiner.on_trial
         }
         self._multipliers = [weigher.multiplier() for weigher in examiner.weighers.values()]
         self._first: _Moment | None = None
@@ -116,7 +119,7 @@ class WithKeptAnswers:
         ranking.refresh(request)
         found = ranking.choose(
             plan.asked.filters,
-            self._examiner.weighers,
+            self.examiner.weighers,
             request,
             self._excluded.union(self._rejected),
             self._draw,
@@ -144,7 +147,7 @@ class WithKeptAnswers:
                     by_host.filters[name] = filter_
                 elif self._first is None or not once:
                     asked.filters[name] = filter_
-        for name, weigher in self._examiner.weighers.items():
+        for name, weigher in self.examiner.weighers.items():
             with plugins.blamed(WEIGHERS, name):
                 if weigher.by_kind(request):
                     by_kind.weighers[name] = weigher
@@ -160,7 +163,7 @@ class WithKeptAnswers:
         All filters are applied to the first server. The hosts that passed then are examined for
         this server.
         """
-        examiner, rejected = self._examiner, list[Rejected]()
+        examiner, rejected = self.examiner, list[Rejected]()
         states = first.version.states()
         candidates = [state for index, state in enumerate(states) if index not in self._excluded]
         passed = examiner.filtered(
@@ -189,8 +192,8 @@ class WithKeptAnswers:
         for state in passed:
             request = moment.rejected.get(self._hosts.index[state.host])
             again: list[Rejected] = []
-            if request is None or self._examiner.filtered(
-                [state], request, self._examiner.filters_of_each_server, again, logs=False
+            if request is None or self.examiner.filtered(
+                [state], request, self.examiner.filters_of_each_server, again, logs=False
             ):
                 left.append(state)
             rejected += [each for each in again if not each.on_trial]

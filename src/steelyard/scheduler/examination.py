@@ -1,6 +1,7 @@
 """The examination of every host by every filter and weigher, one plugin after another."""
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,11 @@ class Examiner:
     filters: Mapping[str, Filter]
     weighers: Mapping[str, Weigher]
     trial_mode: TrialMode
+
+    @functools.cached_property
+    def on_trial(self) -> frozenset[str]:
+        """The filters that are on trial."""
+        return self.trial_mode.on_trial(self.filters)
 
     @property
     def filters_of_each_server(self) -> dict[str, Filter]:

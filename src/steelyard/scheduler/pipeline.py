@@ -5,7 +5,7 @@ import dataclasses
 import random
 import threading
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -169,7 +169,7 @@ class FilterScheduler:
             for name in self._working.free_names(request.flavor.name, count):
                 request = dataclasses.replace(request, instance_uuid=self._new_uuid())
                 new = Server(request.instance_uuid, name, request.flavor, "", _group_name(request))
-                decisions.append(self._decide(choosing, request, new, self.filters))
+                decisions.append(_decide(choosing, request, new))
                 server = decisions[-1].server
                 if server is None:
                     raise NoValidHost(decisions, count)
@@ -203,7 +203,7 @@ class FilterScheduler:
                 [hosts.index[staying.host]],
                 self._draw,
             )
-            return self._select_for(staying, self._request_of(staying), choosing, filters)
+            return self._select_for(staying, self._request_of(staying), choosing)
 
     def commit(self, selection: Selection) -> None:
         """Place the servers on their selected hosts.
@@ -242,11 +242,8 @@ class FilterScheduler:
         server: Server,
         request: Request,
         choosing: Choosing,
-        filters: Mapping[str, Filter] | None = None,
     ) -> Selection:
-        decision = self._decide(
-            choosing, request, server, self.filters if filters is None else filters
-        )
+        decision = _decide(choosing, request, server)
         if decision.server is None:
             raise NoValidHost([decision], 1)
         return Selection(self._working.version, (decision,))
@@ -255,9 +252,8 @@ class FilterScheduler:
         """Return the choices for a request, with kept answers if that gives the same results."""
         hosts, examiner = self._working.hosts, self._examiner
         excluded = {hosts.index[name] for name in request.ignore_hosts if name in hosts.index}
-        on_trial = examiner.trial_mode.on_trial(self.filters)
         is_host_local = all(
-            each.host_local for name, each in self.filters.items() if name not in on_trial
+            each.host_local or name in examiner.on_trial for name, each in self.filters.items()
         )
         if not is_host_local or examiner.trial_mode.logs_passing(self.filters):
             candidates = [index for index in range(len(hosts)) if index not in excluded]
@@ -270,30 +266,29 @@ class FilterScheduler:
         """The filters that are applied again for each further server of a request."""
         return self._examiner.filters_of_each_server
 
-    def _decide(
-        self, choosing: Choosing, request: Request, server: Server, filters: Iterable[str]
-    ) -> Decision:
-        """Return the decision on the server, which gets the chosen host."""
-        choice = choosing.choose(request)
-        placed = None
-        if choice.host is not None:
-            placed = dataclasses.replace(server, host=choice.host.obj.host)
-        return Decision(
-            request,
-            tuple(filters),
-            choosing.considered,
-            choice.fitting,
-            choice.host,
-            placed,
-            self._trial_mode.on_trial(filters),
-            choice.examine,
-        )
-
     def _new_uuid(self) -> str:
         while True:  # an earlier run may have had the same seed
             drawn = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
             if drawn not in self._working.servers:
                 return drawn
+
+
+def _decide(choosing: Choosing, request: Request, server: Server) -> Decision:
+    """Return the decision on the server, which gets the chosen host."""
+    choice = choosing.choose(request)
+    placed = None
+    if choice.host is not None:
+        placed = dataclasses.replace(server, host=choice.host.obj.host)
+    return Decision(
+        request,
+        tuple(choosing.examiner.filters),
+        choosing.considered,
+        choice.fitting,
+        choice.host,
+        placed,
+        choosing.examiner.on_trial,
+        choice.examine,
+    )
 
 
 def _group_name(request: Request) -> str | None:
