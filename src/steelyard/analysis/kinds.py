@@ -1,11 +1,12 @@
 """The kinds of a cloud's hosts: equal hosts are examined once."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from steelyard import plugins
 from steelyard.cloud.host_state import HostState, Request
 from steelyard.filters.base import FILTERS, Filter, answers
+from steelyard.scheduler.kinds import Kinds
 from steelyard.verdict import Verdict
 
 AnswerT = TypeVar("AnswerT")
@@ -21,17 +22,9 @@ class HostKinds:
 
     def __init__(self, hosts: Iterable[HostState]) -> None:
         self.hosts = list(hosts)
-        numbers: dict[Hashable, int] = {}
-        kinds = [numbers.setdefault(host.kind, len(numbers)) for host in self.hosts]
-        self._kind_of = dict(zip(self.hosts, kinds, strict=True))
-        self._all_differ = len(numbers) == len(self.hosts)
-
-    def grouped(self, hosts: Iterable[HostState]) -> list[list[HostState]]:
-        """Return the hosts of each kind, in their order."""
-        found: dict[int, list[HostState]] = {}
-        for host in hosts:
-            found.setdefault(self._kind_of[host], []).append(host)
-        return list(found.values())
+        kinds = Kinds(self.hosts)
+        self._kind_of = dict(zip(self.hosts, kinds.of_host, strict=True))
+        self._all_differ = len(kinds.samples) == len(self.hosts)
 
     def ask(
         self,

@@ -9,7 +9,7 @@ from steelyard.analysis.checks.checked_cloud import CheckedCloud
 from steelyard.analysis.fitting import Fitting, Missing
 from steelyard.analysis.kinds import HostKinds
 from steelyard.analysis.progress import Watching, unwatched
-from steelyard.cloud.host_state import HostState
+from steelyard.cloud.host_state import HostState, by_kind
 from steelyard.findings import Check, Finding, Severity, Subject, SubjectKind
 from steelyard.text.wording import listed
 from steelyard.traits import CandidatesRequest
@@ -68,7 +68,7 @@ def hosts(
     fitting: Fitting, flavors: Sequence[str], watch: Watching = unwatched
 ) -> Iterator[Finding]:
     """Yield one finding per kind of host that fits no flavor, on the first host of the kind."""
-    alike = fitting.emptied.grouped(_unreached(fitting, flavors))
+    alike = by_kind(_unreached(fitting, flavors))
     firsts = [group[0] for group in alike]
     candidates = [
         fitting.candidates(flavor, fitting.emptied, firsts, number * len(firsts))
