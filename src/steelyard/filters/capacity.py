@@ -145,10 +145,14 @@ class CapacityFilter(base.Filter):
     def passing(self, hosts: Sequence[object], request: object) -> list[bool]:
         """Return whether each host passes, without the text of a reason."""
         wanted = flavor_amounts(read(request, "flavor"))
-        return [
-            all(amount <= left for _, amount, _, left in demands)
-            for demands in self._capacity.demands(hosts, wanted)
-        ]
+        if not wanted or not wanted.keys() <= HOST_CLASSES.keys():
+            return [not any(self._capacity.shortages(host, wanted)) for host in hosts]
+        columns = self._capacity.columns(hosts)
+        enough = (
+            map(operator.ge, columns[name].left, itertools.repeat(amount))
+            for name, amount in wanted.items()
+        )
+        return list(map(all, zip(*enough, strict=False)))
 
     def server_limits(
         self, hosts: Sequence[object], request: object, most: int
