@@ -221,7 +221,8 @@ class _Writer:
         write: Callable[[], None],
         receipt: str | None = None,
     ) -> None:
-        kinds = sorted({each["consumer_type"] for each in bodies.values()})
+        # A write without allocations removes the consumer, and creates no type.
+        kinds = sorted({each["consumer_type"] for each in bodies.values() if each["allocations"]})
         self._notes.add(attempt={"kinds": kinds, "changes": changes, "receipt": receipt})
         self._retries = 0
         start = time.perf_counter()
