@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import IO, TypeVar
 
 from steelyard import errors
-from steelyard.cloud import loading, provider_file
+from steelyard.cloud.files import loading, provider_file
 from steelyard.cloud.values import Aggregate, Flavor, Host, Server
 from steelyard.groups import ServerGroup
 from steelyard.text import spelling

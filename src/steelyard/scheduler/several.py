@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 
 from steelyard.cloud import Cloud, Server, model
-from steelyard.cloud.request_file import WantedServers
+from steelyard.cloud.files.request_file import WantedServers
 from steelyard.scheduler.decision import Decision
 from steelyard.scheduler.pipeline import FilterScheduler, NoValidHost, Selection
 from steelyard.text.wording import counted

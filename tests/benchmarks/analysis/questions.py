@@ -20,7 +20,8 @@ from steelyard.analysis.checks import check
 from steelyard.analysis.comparison import compare
 from steelyard.analysis.novas_rules import OwnRules
 from steelyard.cli.inputs import clouds
-from steelyard.cloud import Cloud, saving
+from steelyard.cloud import Cloud
+from steelyard.cloud.files import saving
 from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
 from steelyard.page import render, view_of
 from steelyard.scheduler import FilterScheduler, NoValidHost

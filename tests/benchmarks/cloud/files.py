@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from benchmarks.cloud import measured
-from steelyard.cloud import saving
+from steelyard.cloud.files import saving
 from support.scheduler.big_clouds import big_cloud
 
 FLOORS = {"json": "json_load", "yaml": "yaml_load"}

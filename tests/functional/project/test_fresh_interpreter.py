@@ -94,7 +94,7 @@ for module in pkgutil.walk_packages(steelyard.__path__, "steelyard.", onerror=la
 """
     # Importing urllib3 binds a socket to detect IPv6.
     report = json.loads(run("import urllib3.util.connection" + WATCH + code + REPORT))
-    assert {"steelyard.cli.app", "steelyard.cloud.loading"} <= set(report["modules"])
+    assert {"steelyard.cli.app", "steelyard.cloud.files.loading"} <= set(report["modules"])
     assert report["done"] == []
     assert "steelyard" not in report["groups"]
 

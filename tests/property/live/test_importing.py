@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steelyard.cloud import model
+from steelyard.cloud.files.saving import as_text, describe
 from steelyard.cloud.host_state import host_states
-from steelyard.cloud.saving import as_text, describe
 from steelyard.filters.capacity import FreeCapacity
 from steelyard.groups import Policy
 from steelyard.live.answers import (

@@ -75,7 +75,7 @@ EXTRAS = {
     "scheduler.arithmetic": {"numpy"},
     "page.serving": {"falcon"},
     "nova": {"nova"},
-    "cloud.syntax": {"yaml"},
+    "cloud.files.syntax": {"yaml"},
     "clients.sessions": {"keystoneauth1"},
     "sql": {"alembic", "sqlalchemy"},
     "tags.http.api": {"falcon"},

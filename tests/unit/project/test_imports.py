@@ -196,9 +196,9 @@ def test_private_names_are_used_within_their_package_alone() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "from steelyard.cloud.loading import _NAMESPACE",
+        "from steelyard.cloud.files.loading import _NAMESPACE",
         "from steelyard.cloud import loading\nloading._NAMESPACE",
-        "from steelyard.cloud.loading import Cloud as Loaded\nLoaded._servers",
+        "from steelyard.cloud.files.loading import Cloud as Loaded\nLoaded._servers",
         "import steelyard.cloud._caches",
         "from steelyard.analysis.checks.fits import _count",
     ],

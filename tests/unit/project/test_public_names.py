@@ -113,12 +113,12 @@ def test_package_offers_its_public_names_alone(package: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "from steelyard.cloud.loading import load as load",
-        "from steelyard.cloud.loading import read as load",
+        "from steelyard.cloud.files.loading import load as load",
+        "from steelyard.cloud.files.loading import read as load",
         "from steelyard.cloud import loading as load",
         "load = loading.load",
         "def load():\n    pass",
-        "if TYPE_CHECKING:\n    from steelyard.cloud.loading import load",
+        "if TYPE_CHECKING:\n    from steelyard.cloud.files.loading import load",
     ],
 )
 def test_offered_name_is_found(code: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from steelyard.cloud import Server
-from steelyard.cloud.request_file import WantedServers
+from steelyard.cloud.files.request_file import WantedServers
 from steelyard.scheduler import FilterScheduler, NoValidHost
 from steelyard.scheduler.several import select_all
 from support.scheduler.three_hosts import cloud

@@ -11,7 +11,8 @@ from steelyard.analysis.checks.accepted import Accepted
 from steelyard.cli.inputs import clouds, parsing
 from steelyard.cli.outputs import progress
 from steelyard.cli.outputs.findings import FindingsListing, Report
-from steelyard.cloud import garbage, loading
+from steelyard.cloud import garbage
+from steelyard.cloud.files import loading
 
 
 @contextlib.contextmanager

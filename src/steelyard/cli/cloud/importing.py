@@ -8,7 +8,8 @@ from steelyard.cli.commands import INTERRUPTED, Command
 from steelyard.cli.inputs import os_clouds, parsing
 from steelyard.cli.inputs.cloud_names import IMPORTED_FILE, USUAL_FILES, usual_files
 from steelyard.cli.outputs.progress import watched
-from steelyard.cloud import Cloud, saving
+from steelyard.cloud import Cloud
+from steelyard.cloud.files import saving
 from steelyard.live import fetching, importing
 from steelyard.text import escapes, whole_files
 from steelyard.text.wording import counted

@@ -13,8 +13,8 @@ from steelyard.cli.inputs import clouds, parsing, recording
 from steelyard.cli.inputs.recording import Recording
 from steelyard.cli.inputs.requests import RequestListing, asked
 from steelyard.cli.outputs.columns import Causes, Number, Weights
-from steelyard.cloud import request_file
-from steelyard.cloud.saving import SavedCloud
+from steelyard.cloud.files import request_file
+from steelyard.cloud.files.saving import SavedCloud
 from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Selection, several
 from steelyard.scheduler.decision import Cause
 from steelyard.text.wording import counted

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from steelyard import errors
-from steelyard.cloud import loading
+from steelyard.cloud.files import loading
 
 USUAL_FILES = ("cloud.yaml", "cloud.json")
 """The files that commands read by default; only one of them may exist."""

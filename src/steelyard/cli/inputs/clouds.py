@@ -17,7 +17,7 @@ from steelyard.cli.inputs import parsing
 from steelyard.cli.inputs.cloud_names import EXAMPLE, USUAL_FILES, usual_files
 from steelyard.cli.outputs import progress
 from steelyard.cloud import Cloud, model
-from steelyard.cloud.saving import SavedCloud
+from steelyard.cloud.files.saving import SavedCloud
 from steelyard.traits import ProviderTrees, ResourceProvider
 
 ValueT = TypeVar("ValueT")

@@ -6,7 +6,8 @@ import pathlib
 
 import pytest
 
-from steelyard.cloud import Cloud, saving
+from steelyard.cloud import Cloud
+from steelyard.cloud.files import saving
 from support.cli.in_process import Run
 
 

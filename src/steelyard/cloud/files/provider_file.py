@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from steelyard import errors
-from steelyard.cloud import entries, garbage, loading, provider_records, syntax
-from steelyard.cloud.syntax import Mistake
+from steelyard.cloud import garbage
+from steelyard.cloud.files import entries, loading, provider_records, syntax
+from steelyard.cloud.files.syntax import Mistake
 from steelyard.traits import ProviderTrees, ResourceProvider
 
 SECTION = "resource_providers"

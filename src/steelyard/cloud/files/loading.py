@@ -8,10 +8,11 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 from steelyard import errors
 from steelyard.aggregates import flag
-from steelyard.cloud import entries, garbage, host_details, records, server_details, syntax
+from steelyard.cloud import garbage
 from steelyard.cloud.derived_uuids import uuid_of
-from steelyard.cloud.records import Field, RecordFields
-from steelyard.cloud.syntax import Mistake, Path
+from steelyard.cloud.files import entries, host_details, records, server_details, syntax
+from steelyard.cloud.files.records import Field, RecordFields
+from steelyard.cloud.files.syntax import Mistake, Path
 from steelyard.cloud.values import Aggregate, Flavor, Host, Server
 from steelyard.groups import Policy, ServerGroup, parse_rules
 from steelyard.resources import FIELDS, check_class

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from steelyard import errors
-from steelyard.cloud import entries, provider_records
-from steelyard.cloud.records import Field, RecordFields
-from steelyard.cloud.syntax import Mistake, Path
+from steelyard.cloud.files import entries, provider_records
+from steelyard.cloud.files.records import Field, RecordFields
+from steelyard.cloud.files.syntax import Mistake, Path
 from steelyard.cloud.values import CPUInfo, Host
 from steelyard.text import uuids
 from steelyard.traits import ProviderTrees, ResourceProvider

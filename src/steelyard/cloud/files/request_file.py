@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from steelyard.cloud import entries, loading, syntax
+from steelyard.cloud.files import entries, loading, syntax
+from steelyard.cloud.files.syntax import Mistake
 from steelyard.cloud.model import Cloud
-from steelyard.cloud.syntax import Mistake
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

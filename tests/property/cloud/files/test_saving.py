@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from steelyard.aggregates import flag
 from steelyard.cloud import Aggregate, Cloud, Flavor, Host, Server
-from steelyard.cloud.saving import SavedCloud, describe
+from steelyard.cloud.files.saving import SavedCloud, describe
 from steelyard.cloud.values import CPUInfo
 from steelyard.groups import Policy, ServerGroup
 from steelyard.traits import Inventory, ResourceProvider

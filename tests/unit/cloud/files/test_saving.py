@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from steelyard.cloud import Aggregate, Cloud, Host, Server, plain_yaml
-from steelyard.cloud.saving import SavedCloud, as_text, create, describe
+from steelyard.cloud import Aggregate, Cloud, Host, Server
+from steelyard.cloud.files import plain_yaml
+from steelyard.cloud.files.saving import SavedCloud, as_text, create, describe
 from steelyard.errors import Conflict, InvalidCloud
 from steelyard.groups import Policy, ServerGroup
 
@@ -118,7 +119,7 @@ def test_save_succeeds_twice(path: Any) -> None:
 def test_concurrent_saves_lose_no_successful_change(path: Any) -> None:
     script = (
         "import sys; from steelyard.groups import Policy, ServerGroup;"
-        "from steelyard.cloud.saving import SavedCloud;"
+        "from steelyard.cloud.files.saving import SavedCloud;"
         "saved = SavedCloud(sys.argv[1]); print('read', flush=True); sys.stdin.readline();"
         "saved.save(saved.cloud.with_server_group(ServerGroup(sys.argv[2], Policy.AFFINITY)))"
     )

@@ -7,16 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from steelyard import errors
-from steelyard.cloud import (
-    garbage,
-    host_details,
-    loading,
-    model,
-    plain_yaml,
-    server_details,
-    syntax,
-)
+from steelyard.cloud import garbage, model
 from steelyard.cloud.derived_uuids import is_derived
+from steelyard.cloud.files import host_details, loading, plain_yaml, server_details, syntax
 from steelyard.cloud.model import Cloud
 from steelyard.cloud.values import Aggregate, Flavor, Host, Server
 from steelyard.groups import ServerGroup

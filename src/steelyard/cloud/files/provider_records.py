@@ -4,9 +4,9 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from steelyard import errors
-from steelyard.cloud import entries
 from steelyard.cloud.derived_uuids import is_derived, uuid_of
-from steelyard.cloud.syntax import Mistake, Path
+from steelyard.cloud.files import entries
+from steelyard.cloud.files.syntax import Mistake, Path
 from steelyard.text import uuids as text_uuids
 from steelyard.traits import Inventory, ResourceProvider
 from steelyard.traits.query import check_name

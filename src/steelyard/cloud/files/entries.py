@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from steelyard._string_sets import finite_number
-from steelyard.cloud.syntax import Mistake, Path
+from steelyard.cloud.files.syntax import Mistake, Path
 from steelyard.text import spelling
 
 # More than any host has, and small enough to be exact as a float.

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steelyard.cloud import loading, plain_yaml, records, syntax
-from steelyard.cloud.syntax import Mistake
+from steelyard.cloud.files import loading, plain_yaml, records, syntax
+from steelyard.cloud.files.syntax import Mistake
 from steelyard.errors import InvalidCloud
 from support.examples import examples
 

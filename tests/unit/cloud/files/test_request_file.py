@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from steelyard.cloud import Server
-from steelyard.cloud.request_file import WantedServers, load
+from steelyard.cloud.files.request_file import WantedServers, load
 from steelyard.errors import InvalidCloud
 from support.scheduler import three_hosts
 

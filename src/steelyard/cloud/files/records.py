@@ -9,8 +9,8 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from steelyard.cloud import entries
-from steelyard.cloud.syntax import Path
+from steelyard.cloud.files import entries
+from steelyard.cloud.files.syntax import Path
 
 
 class _Absent:

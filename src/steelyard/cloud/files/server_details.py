@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from steelyard.cloud import entries
-from steelyard.cloud.records import Field, RecordFields
-from steelyard.cloud.syntax import Path
+from steelyard.cloud.files import entries
+from steelyard.cloud.files.records import Field, RecordFields
+from steelyard.cloud.files.syntax import Path
 from steelyard.cloud.values import Server
 
 

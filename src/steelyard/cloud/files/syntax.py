@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from steelyard import errors, extras
-from steelyard.cloud import plain_yaml
+from steelyard.cloud.files import plain_yaml
 from steelyard.text import strict_json
 
 Path = tuple[str, ...]

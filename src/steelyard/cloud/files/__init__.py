@@ -1,0 +1,1 @@
+"""Cloud files and the other described files: their syntax, their entries, and saving."""
