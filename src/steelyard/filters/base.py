@@ -113,8 +113,8 @@ class Filter(abc.ABC):
     host_local: ClassVar[bool] = False
     """Whether the answer depends only on the host and the request.
 
-    The request's server group and its members are part of the request. Schedulers may keep such
-    an answer until the host or the group changes.
+    The request's server group and its members are part of the request; the UUID of the server that
+    is being placed is not. Schedulers may keep such an answer until the host or the group changes.
     """
 
     RUN_ON_REBUILD: ClassVar[bool] = False
@@ -127,10 +127,10 @@ class Filter(abc.ABC):
         """Read all options, so that a bad value stops the service at start."""
 
     def by_kind(self, request: object) -> bool:
-        """Return whether the answers to this request depend only on the kinds of the hosts.
+        """Return whether the answers depend only on the flavor and the kinds of the hosts.
 
         Hosts of one kind differ at most in their name, their UUID and their servers. Schedulers
-        then ask about one host of each kind, and keep the answer for all requests with the same
+        then ask about one host of each kind, and keep the answer for other requests with the same
         flavor. Placing servers must not change the answers of a filter with
         ``run_filter_once_per_request``.
         """

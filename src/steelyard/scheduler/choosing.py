@@ -9,9 +9,8 @@ from steelyard.cloud.host_state import HostState, Request
 from steelyard.filters.base import FILTERS, Filter
 from steelyard.scheduler.decision import Examined, Rejected, Weighed
 from steelyard.scheduler.examination import Examiner
-from steelyard.scheduler.hosts import Hosts
+from steelyard.scheduler.hosts import Hosts, Version
 from steelyard.scheduler.ranking import Draw, PluginSet, Rankings
-from steelyard.scheduler.versions import Version
 from steelyard.weighers.base import WEIGHERS
 
 

@@ -11,11 +11,51 @@ from steelyard.cloud.host_state import HostState, host_states
 from steelyard.scheduler.decision import Weighed
 from steelyard.scheduler.examination import multipliers
 from steelyard.scheduler.kinds import Kinds
-from steelyard.scheduler.versions import Version
 from steelyard.weighers.base import Weigher
 
 # Old kinds and changes are forgotten when there are so many of them, and so many for each host.
 _KEPT, _KEPT_FOR_EACH_HOST = 10_000, 20
+
+
+class Version:
+    """The states of all hosts at one time, in the order of the cloud's hosts.
+
+    Only the newest version has a list of states. An older one has the state that the next change
+    replaced, so that keeping a version costs the memory of one change. The lock prevents changes
+    while a version is read.
+    """
+
+    __slots__ = ("_list", "_lock", "_newer", "_replaced")
+
+    def __init__(self, states: list[HostState], lock: AbstractContextManager[object]) -> None:
+        self._list = states
+        self._lock = lock
+        self._newer: Version | None = None
+        self._replaced: tuple[int, HostState] | None = None
+
+    def changed(self, index: int, state: HostState) -> "Version":
+        """Return the next version, in which one host has another state; only for the newest one."""
+        newer = Version(self._list, self._lock)
+        self._newer, self._replaced = newer, (index, self._list[index])
+        self._list[index] = state
+        return newer
+
+    def __getitem__(self, index: int) -> HostState:
+        """Return the state of one host; only for the newest version."""
+        return self._list[index]
+
+    def states(self) -> Sequence[HostState]:
+        """Return a copy of the states in this version."""
+        with self._lock:
+            replaced = []
+            version = self
+            while version._newer is not None and version._replaced is not None:
+                replaced.append(version._replaced)
+                version = version._newer
+            states = list(self._list)
+        for index, state in reversed(replaced):
+            states[index] = state
+        return states
 
 
 class Hosts:

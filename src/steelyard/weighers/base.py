@@ -75,11 +75,11 @@ class Weigher(abc.ABC):
         self._kept = _Multipliers(())
 
     def by_kind(self, request: object) -> bool:
-        """Return whether raw weights and multipliers depend only on the kinds of the hosts.
+        """Return whether the raw weights depend only on the flavor and the kinds of the hosts.
 
-        Hosts of one kind differ at most in their name, their UUID and their servers. Schedulers
-        then ask about one host of each kind, and keep the weight for all requests with the same
-        flavor.
+        The multipliers must depend on the kinds only, too. Hosts of one kind differ at most in
+        their name, their UUID and their servers. Schedulers then ask about one host of each kind,
+        and keep the weight for other requests with the same flavor.
         """
         return False
 
