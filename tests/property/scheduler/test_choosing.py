@@ -164,12 +164,14 @@ def schedulers(draw: st.DrawFn) -> tuple[FilterScheduler, NaiveScheduler]:
     conf.set_override("seed", seed, "steelyard")
     conf.set_override("host_subset_size", size, "steelyard")
     conf.set_override("failure_domains", draw(st.sampled_from([[], ["rack", "room"]])), "steelyard")
+    trials = draw(st.sets(st.sampled_from(["CapacityFilter", "AggregateInstanceTypeFilter"])))
+    conf.set_override("trial_filters", sorted(trials), "steelyard")
     made = FilterScheduler(draw(clouds()), conf)
     for name in draw(st.sets(st.sampled_from(sorted(MORE_FILTERS)))):
         made.filters[name] = MORE_FILTERS[name]()
     for name in draw(st.sets(st.sampled_from(sorted(MORE_WEIGHERS)))):
         made.weighers[name] = MORE_WEIGHERS[name]()
-    return made, NaiveScheduler(made, seed, size)
+    return made, NaiveScheduler(made, seed, size, trials)
 
 
 def assert_same(decision: Decision, naive: NaiveChoice) -> None:
@@ -184,11 +186,16 @@ def assert_same(decision: Decision, naive: NaiveChoice) -> None:
         each.host: (each.rejected_by, each.reason) for each in decision.hosts if not each.fits
     }
     assert rejections == naive.rejections
+    trials: dict[str, dict[str, str]] = {}
+    for each in decision.hosts:
+        for trial in each.trial_rejections:
+            trials.setdefault(trial.filter, {})[each.host] = trial.reason
+    assert trials == {name: hosts for name, hosts in naive.trials.items() if hosts}
     assert decision.considered == len(naive.weights) + len(naive.rejections)
 
 
 @pytest.mark.parametrize("size_of_large", [1, 1_000], ids=["arrays", "lists"])
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(100))
 @given(made=schedulers(), asked=st.lists(requests, min_size=1, max_size=6))
 def test_choices_equal_those_of_a_naive_scheduler(
     size_of_large: int,

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import random
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from steelyard.cloud import Cloud, Server
@@ -21,6 +21,8 @@ class NaiveChoice:
     weights: list[tuple[str, float]]
     rejections: dict[str, tuple[str, str]]
     """The filter that rejected each other host, and its reason."""
+    trials: dict[str, dict[str, str]]
+    """The hosts that each filter on trial would have rejected, with the reasons."""
 
 
 class NaiveScheduler:
@@ -30,12 +32,19 @@ class NaiveScheduler:
     hosts again for each server.
     """
 
-    def __init__(self, scheduler: FilterScheduler, seed: int, size: int) -> None:
+    def __init__(
+        self,
+        scheduler: FilterScheduler,
+        seed: int,
+        size: int,
+        trial_filters: Collection[str] = (),
+    ) -> None:
         self.cloud: Cloud = scheduler.cloud
         self._filters = scheduler.filters
         self._weighers = scheduler.weighers
         self._random = random.Random(seed)
         self._size = size
+        self._on_trial = trial_filters
 
     def select(self, flavor: str, group: str | None, count: int) -> list[NaiveChoice]:
         """Return the choices for the servers of a request; the last one may have no server."""
@@ -44,6 +53,7 @@ class NaiveScheduler:
         request = Request(self.cloud.flavors[flavor], found)
         taken = {server.name for server in self.cloud.servers.values()}
         number, choices, rejections = 1, [], dict[str, tuple[str, str]]()
+        trials: dict[str, dict[str, str]] = {}
         for index in range(count):
             while f"{flavor}-{number}" in taken:
                 number += 1
@@ -55,9 +65,9 @@ class NaiveScheduler:
                 for name, each in self._filters.items()
                 if index == 0 or not each.run_filter_once_per_request
             }
-            hosts = _filtered(filters, hosts, request, rejections)
+            hosts = self._filtered(filters, hosts, request, rejections, trials)
             weighed = self._weighed(hosts, request)
-            choice = NaiveChoice(None, weighed, dict(rejections))
+            choice = NaiveChoice(None, weighed, dict(rejections), dict(trials))
             choices.append(choice)
             if not weighed:
                 return choices
@@ -79,8 +89,9 @@ class NaiveScheduler:
         )
         hosts = [state for state in host_states(self.cloud) if state.host != server.host]
         rejections = dict[str, tuple[str, str]]()
-        hosts = _filtered(self._filters, hosts, request, rejections)
-        choice = NaiveChoice(None, self._weighed(hosts, request), rejections)
+        trials: dict[str, dict[str, str]] = {}
+        hosts = self._filtered(self._filters, hosts, request, rejections, trials)
+        choice = NaiveChoice(None, self._weighed(hosts, request), rejections, trials)
         best = choice.weights[: self._size]
         if best:
             host = best[0][0] if len(best) == 1 else self._random.choice(best)[0]
@@ -108,20 +119,22 @@ class NaiveScheduler:
         order = sorted(hosts, key=lambda state: totals[state.host], reverse=True)
         return [(state.host, totals[state.host]) for state in order]
 
-
-def _filtered(
-    filters: Mapping[str, Any],
-    hosts: list[HostState],
-    request: Request,
-    rejections: dict[str, tuple[str, str]],
-) -> list[HostState]:
-    for name, filter_ in filters.items():
-        left = []
-        for state in hosts:
-            verdict = filter_.examine(state, request)
-            if verdict.passed:
-                left.append(state)
+    def _filtered(
+        self,
+        filters: Mapping[str, Any],
+        hosts: list[HostState],
+        request: Request,
+        rejections: dict[str, tuple[str, str]],
+        trials: dict[str, dict[str, str]],
+    ) -> list[HostState]:
+        for name, filter_ in filters.items():
+            verdicts = [(state, filter_.examine(state, request)) for state in hosts]
+            rejected = {
+                state.host: verdict.reason for state, verdict in verdicts if not verdict.passed
+            }
+            if name in self._on_trial:
+                trials[name] = rejected
             else:
-                rejections[state.host] = name, verdict.reason
-        hosts = left
-    return hosts
+                rejections.update((host, (name, reason)) for host, reason in rejected.items())
+                hosts = [state for state in hosts if state.host not in rejected]
+        return hosts
