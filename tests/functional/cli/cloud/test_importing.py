@@ -256,7 +256,7 @@ def test_interrupted_import_does_not_wait_for_answers(server: Server) -> None:
 
 @pytest.fixture
 def slow(server: Server) -> Server:
-    server.answers = Changing(server.answers, lambda: time.sleep(0.7))  # twice
+    server.answers = Changing(server.answers, lambda: time.sleep(1.2))  # twice
     return server
 
 
