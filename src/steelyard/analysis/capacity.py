@@ -12,6 +12,7 @@ from steelyard.analysis.kinds import HostKinds
 from steelyard.cloud import Server
 from steelyard.cloud.host_state import HostState, Request, host_states
 from steelyard.filters.base import FILTERS, Filter, ServerLimit
+from steelyard.filters.capacity import keep_amounts
 from steelyard.scheduler import FilterScheduler
 from steelyard.verdict import PASSED, Verdict
 
@@ -52,6 +53,7 @@ class HostRooms:
     def __init__(self, scheduler: FilterScheduler) -> None:
         self._scheduler = scheduler
         self._kinds = HostKinds(host_states(scheduler.cloud))
+        keep_amounts(scheduler.filters.values(), self._kinds.hosts)
 
     def rooms(self, flavor: str) -> list[Room]:
         """Return the room on each host, in the order of the cloud.

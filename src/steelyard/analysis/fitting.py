@@ -3,8 +3,8 @@
 import dataclasses
 import itertools
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from oslo_config import cfg
 
@@ -13,26 +13,22 @@ from steelyard.analysis.kinds import HostKinds
 from steelyard.cloud import Cloud
 from steelyard.cloud.host_state import HostState, Request, host_states
 from steelyard.filters.base import FILTERS, Filter, Rejections
-from steelyard.filters.capacity import CapacityFilter, FreeCapacity, ResourceDemand
-from steelyard.resources import flavor_amounts
+from steelyard.filters.capacity import CapacityFilter, FreeCapacity, ResourceDemand, keep_amounts
+from steelyard.resources import FIELDS, HOST_CLASSES, flavor_amounts
 from steelyard.scheduler import FilterScheduler
 from steelyard.verdict import Verdict
 
+_NOTHING_USED: dict[str, Any] = {f"{field}_used": 0 for field in FIELDS.values()}
 # The number of hosts that are examined first if any host that fits will do.
 _SAMPLE = 64
 
 
-class RejectedHost(NamedTuple):
-    """A host that does not fit a flavor. Sorts before all that are surely further away."""
+Distance = tuple[int, float, int]
+"""The distance of a host from fitting a flavor: the nearest sorts first.
 
-    least: int
-    """A number of reasons: the host has at least so many."""
-    share: float
-    """As in ``Missing``."""
-    position: int
-    """The position among the candidates, which is different for each."""
-    flavor: str
-    host: HostState
+It has a number of reasons, which the host has at least; the missing share of resources, as in
+``Missing``; and the position among the candidates, which is different for each.
+"""
 
 
 class Fitting:
@@ -44,8 +40,11 @@ class Fitting:
         self._filters_capacity = CapacityFilter in map(type, self._scheduler.filters.values())
         self._examinations: dict[str, _Examination] = {}
         self.present = HostKinds(host_states(cloud))
-        self.emptied = HostKinds(host_states(_emptied(cloud)))
+        self.emptied = HostKinds(map(_emptied, self.present.hosts))
         """All hosts, as if empty and in service."""
+        states = [*self.present.hosts, *self.emptied.hosts]
+        self._capacity.keep(states)
+        keep_amounts(self._scheduler.filters.values(), states)
 
     def of(self, flavor: str, kinds: HostKinds, hosts: Sequence[HostState]) -> list[HostState]:
         """Return those of the hosts that fit the flavor; ``kinds`` are those of the hosts."""
@@ -63,60 +62,76 @@ class Fitting:
 
     def candidates(
         self, flavor: str, kinds: HostKinds, hosts: Sequence[HostState], first: int = 0
-    ) -> list[RejectedHost]:
-        """Return the hosts as candidates for the nearest host.
+    ) -> list[Distance]:
+        """Return the distance of each of the hosts from fitting the flavor.
 
         ``kinds`` are those of the hosts, and ``first`` is the position of the first host.
         """
         request = self._scheduler.request(flavor)
-        least = [0] * len(hosts)
+        rejected: list[Sequence[int]] = []
         for name, filter_ in self._scheduler.filters.items():
             passing = kinds.passing(name, filter_, hosts, request)
-            least = [count + (not passes) for count, passes in zip(least, passing, strict=True)]
+            if not all(passing):
+                rejected.append(list(map(operator.not_, passing)))
         shares = [
-            [share for share in map(_missing_share, demands) if share]
-            for demands in self._capacity.demands(hosts, flavor_amounts(request.flavor))
+            each
+            for each in self._missing_shares(flavor_amounts(request.flavor), hosts)
+            if any(each)
         ]
-        if self._filters_capacity:  # it has a reason for each resource
-            least = [
-                count + max(len(each) - 1, 0) for count, each in zip(least, shares, strict=True)
-            ]
-        return list(
-            map(
-                RejectedHost,
-                least,
-                map(sum, shares),
-                itertools.count(first),
-                itertools.repeat(flavor),
-                hosts,
-            )
-        )
+        nothing = [0] * len(hosts)
+        if self._filters_capacity and shares:  # it has a reason for each resource
+            missing = map(sum, zip(*(map(bool, each) for each in shares), strict=True))
+            rejected.append([max(count - 1, 0) for count in missing])
+        least = map(sum, zip(*rejected, strict=True)) if rejected else nothing
+        share = map(sum, zip(*shares, strict=True)) if shares else nothing
+        return list(zip(least, share, itertools.count(first), strict=False))
 
-    def nearest(self, candidates: Iterable[RejectedHost]) -> "Missing":
+    def _missing_shares(
+        self, wanted: Mapping[str, int], hosts: Sequence[HostState]
+    ) -> Iterable[Sequence[float]]:
+        """Return for each resource the missing part on each host, as a share of the amount."""
+        if wanted.keys() <= HOST_CLASSES.keys():
+            columns = self._capacity.columns(hosts)
+            return [
+                _lacking(amount, columns[resource_class].left)
+                for resource_class, amount in wanted.items()
+            ]
+        rows = [
+            [_missing_share(demand) for demand in demands]
+            for demands in self._capacity.demands(hosts, wanted)
+        ]
+        return itertools.zip_longest(*rows, fillvalue=0.0)
+
+    def nearest(
+        self, candidates: Sequence[Distance], at: Callable[[int], tuple[str, HostState]]
+    ) -> "Missing":
         """Return the missing parts of the nearest candidate; there must be one.
 
-        Of candidates that are equally near, the first counts. Only those that may be the nearest
-        are examined for all reasons.
+        ``at`` returns the flavor and the host at a position. Of candidates that are equally near,
+        the first counts. Only those that may be the nearest are examined for all reasons.
         """
-        first, *others = sorted(candidates, key=operator.itemgetter(0, 1, 2))
-        best = self.missing(first.flavor, first.host)
-        position = first.position
-        for each in others:
-            if (each.least, each.share, each.position) > (best.count, best.share, position):
+        first = min(candidates)
+        _, share, position = first
+        best = self._missing(*at(position), share)
+        reached = (best.count, share, position)
+        for each in sorted(each for each in candidates if first < each <= reached):
+            if each > (best.count, best.share, position):
                 break
-            found = self.missing(each.flavor, each.host)
-            best, position = min((best, position), (found, each.position))
+            _, share, other = each
+            best, position = min((best, position), (self._missing(*at(other), share), other))
         return best
 
     def missing(self, flavor: str, host: HostState) -> "Missing":
         """Return every reason why the host does not fit the flavor."""
+        wanted = flavor_amounts(self._scheduler.request(flavor).flavor)
+        (demands,) = self._capacity.demands([host], wanted)
+        return self._missing(flavor, host, sum(map(_missing_share, demands)))
+
+    def _missing(self, flavor: str, host: HostState, share: float) -> "Missing":
         if flavor not in self._examinations:
             request = self._scheduler.request(flavor)
             self._examinations[flavor] = _Examination(request, self._scheduler.filters)
-        examination = self._examinations[flavor]
-        (demands,) = self._capacity.demands([host], examination.wanted)
-        verdicts = tuple(examination.rejections(host))
-        share = sum(map(_missing_share, demands))
+        verdicts = tuple(self._examinations[flavor].rejections(host))
         return Missing(len(verdicts), share, host.host, flavor, verdicts)
 
 
@@ -124,7 +139,6 @@ class _Examination:
     """A request that each filter has read once, to be compared with many hosts."""
 
     def __init__(self, request: Request, filters: Mapping[str, Filter]) -> None:
-        self.wanted = flavor_amounts(request.flavor)
         self._rejections: dict[str, Rejections] = {}
         for name, filter_ in filters.items():
             with plugins.blamed(FILTERS, name):
@@ -160,12 +174,20 @@ class Missing:
 def _missing_share(demand: ResourceDemand) -> float:
     """Return the missing part of a resource, as a share of the amount wanted; 0 if none is."""
     _, amount, _, left = demand
-    return 1 - max(left, 0) / amount if amount > left else 0.0
+    return _lacking(amount, [left])[0]
 
 
-def _emptied(cloud: Cloud) -> Cloud:
-    hosts = {
-        name: dataclasses.replace(host, used={}, out_of_service="")
-        for name, host in cloud.hosts.items()
-    }
-    return Cloud(hosts, cloud.aggregates, cloud.flavors)
+def _lacking(amount: int, free: Iterable[float]) -> list[float]:
+    """Return the missing part for each free amount, as a share of the amount wanted."""
+    return [(1 - left / amount if left > 0 else 1.0) if amount > left else 0.0 for left in free]
+
+
+def _emptied(state: HostState) -> HostState:
+    """Return the state of the host as if it were empty and in service."""
+    return dataclasses.replace(
+        state,
+        instances={},
+        resources_used=dict.fromkeys(state.resources, 0),
+        out_of_service="",
+        **_NOTHING_USED,
+    )

@@ -26,6 +26,12 @@ class ServerGroupAffinityFilter(base.Filter):
             return None
         return [base.ServerLimit(most, PASSED)] * len(hosts)
 
+    def passing(self, hosts: Sequence[object], request: object) -> Sequence[bool]:
+        """Return whether each host passes; all of them do for other policies."""
+        if _has_policy(request, Policy.AFFINITY):
+            return super().passing(hosts, request)
+        return [True] * len(hosts)
+
     def judge(self, request: object) -> base.Rejections:
         group = read(request, "instance_group")
         hosts = frozenset(read(group, "hosts") or ())
@@ -62,6 +68,12 @@ class ServerGroupAntiAffinityFilter(base.Filter):
         if _has_policy(request, Policy.ANTI_AFFINITY):
             return None
         return [base.ServerLimit(most, PASSED)] * len(hosts)
+
+    def passing(self, hosts: Sequence[object], request: object) -> Sequence[bool]:
+        """Return whether each host passes; all of them do for other policies."""
+        if _has_policy(request, Policy.ANTI_AFFINITY):
+            return super().passing(hosts, request)
+        return [True] * len(hosts)
 
     def judge(self, request: object) -> base.Rejections:
         group = read(request, "instance_group")

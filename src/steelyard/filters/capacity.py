@@ -44,11 +44,19 @@ class Shortage(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """The amounts of one resource class on many hosts: a ``Supply`` in three lists."""
+    """The amounts of one resource class on many hosts: a ``Supply`` in three columns."""
 
-    totals: Sequence[float]
-    limits: Sequence[float]
-    left: Sequence[float]
+    totals: Iterable[float]
+    limits: Iterable[float]
+    left: Iterable[float]
+
+
+class _Kept(NamedTuple):
+    """The amounts of hosts that do not change."""
+
+    positions: Mapping[object, int]
+    """The position of each host in the columns."""
+    columns: Mapping[str, tuple[Sequence[float], ...]]
 
 
 class FreeCapacity:
@@ -61,20 +69,46 @@ class FreeCapacity:
             (name, each, getattr(group, each.allocation_ratio))
             for name, each in HOST_CLASSES.items()
         ]
+        # Replaced as a whole, because threads may share it.
+        self._kept = _Kept({}, {})
+
+    def keep(self, hosts: Sequence[object]) -> None:
+        """Keep the vCPUs, RAM and disk of these hosts only, which must be hashable and not change.
+
+        They are computed once for many questions about the hosts.
+        """
+        columns = self._computed(hosts)
+        self._kept = _Kept(
+            dict(zip(hosts, itertools.count(), strict=False)),
+            {name: tuple(map(list, column)) for name, column in columns.items()},
+        )
 
     def of(self, host: object) -> Iterator[tuple[str, Supply]]:
         """Yield each resource class of the host with its amounts.
 
         Only vCPUs, RAM and disk are overcommitted.
         """
-        for resource_class, (totals, limits, left) in self.columns([host]).items():
-            yield resource_class, Supply(totals[0], limits[0], left[0])
+        for resource_class, column in self.columns([host]).items():
+            yield from zip([resource_class], map(Supply, *column), strict=True)
         used = read_mapping(host, "resources_used")
         for resource_class, limit in read_mapping(host, "resources").items():
             yield resource_class, Supply(limit, limit, limit - used.get(resource_class, 0))
 
     def columns(self, hosts: Sequence[object]) -> dict[str, _Column]:
-        """Return the vCPUs, RAM and disk of each host."""
+        """Return the vCPUs, RAM and disk of each host; each column can be read once."""
+        kept = self._kept
+        if not kept.positions:
+            return self._computed(hosts)
+        try:
+            positions = list(map(kept.positions.__getitem__, hosts))
+        except (KeyError, TypeError):  # a host was not kept, or is not hashable
+            return self._computed(hosts)
+        return {
+            name: _Column(*(map(each.__getitem__, positions) for each in column))
+            for name, column in kept.columns.items()
+        }
+
+    def _computed(self, hosts: Sequence[object]) -> dict[str, _Column]:
         found = {}
         for resource_class, (field, _, ratio), usual_ratio in self._resources:
             totals = _numbers(hosts, f"{field}_total")
@@ -125,6 +159,13 @@ def _numbers(hosts: Sequence[object], name: str) -> list[float]:
     return [number or 0 for number in found] if None in found else found
 
 
+def keep_amounts(filters: Iterable[base.Filter], hosts: Sequence[object]) -> None:
+    """Let the filters keep the amounts of these hosts only; the hosts must not change."""
+    for each in filters:
+        if isinstance(each, CapacityFilter):
+            each.keep_amounts(hosts)
+
+
 class CapacityFilter(base.Filter):
     """A filter for hosts with enough left of each resource class that the flavor uses."""
 
@@ -137,6 +178,10 @@ class CapacityFilter(base.Filter):
 
     def by_kind(self, request: object) -> bool:
         return True
+
+    def keep_amounts(self, hosts: Sequence[object]) -> None:
+        """Keep the amounts of these hosts only, which must be hashable and not change."""
+        self._capacity.keep(hosts)
 
     def judge(self, request: object) -> base.Rejections:
         wanted = flavor_amounts(read(request, "flavor"))
@@ -152,7 +197,7 @@ class CapacityFilter(base.Filter):
             map(operator.ge, columns[name].left, itertools.repeat(amount))
             for name, amount in wanted.items()
         )
-        return list(map(all, zip(*enough, strict=False)))
+        return list(functools.reduce(functools.partial(map, operator.and_), enough))
 
     def server_limits(
         self, hosts: Sequence[object], request: object, most: int

@@ -49,7 +49,10 @@ def _nearest(
     fitting: Fitting, flavor: str, kinds: HostKinds, hosts: Sequence[HostState]
 ) -> Missing | None:
     """Return the missing parts of the nearest host; None if there are no hosts."""
-    return fitting.nearest(fitting.candidates(flavor, kinds, hosts)) if hosts else None
+    if not hosts:
+        return None
+    candidates = fitting.candidates(flavor, kinds, hosts)
+    return fitting.nearest(candidates, lambda position: (flavor, hosts[position]))
 
 
 def _described(nearest: Missing | None) -> str:
@@ -75,9 +78,14 @@ def hosts(
         for number, flavor in enumerate(flavors)
     ]
     by_group = list(zip(alike, zip(*candidates, strict=True), strict=False))
+
+    def at(position: int) -> tuple[str, HostState]:
+        flavor, host = divmod(position, len(firsts))
+        return flavors[flavor], firsts[host]
+
     for group, of_flavors in watch(by_group, "kinds of hosts"):
         names = [host.host for host in group]
-        nearest = fitting.nearest(of_flavors)
+        nearest = fitting.nearest(of_flavors, at)
         others = f"; the same applies to {listed(names[1:])}" if len(names) > 1 else ""
         yield Finding(
             Severity.WARNING,
