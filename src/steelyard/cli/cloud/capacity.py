@@ -2,14 +2,15 @@
 
 import argparse
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Self
 
 from steelyard import errors
 from steelyard.analysis import capacity
 from steelyard.cli.commands import NO_VALID_HOST, Listed, Listing
 from steelyard.cli.inputs import cloud_names, clouds
 from steelyard.cli.outputs import progress
+from steelyard.cli.outputs.columns import AtLeast
 from steelyard.cloud import garbage
 from steelyard.scheduler import FilterScheduler
 from steelyard.text.wording import counted
@@ -17,6 +18,8 @@ from steelyard.text.wording import counted
 
 class Capacity(Listing):
     """Count how many more servers of each flavor fit.
+
+    Without --flavor, show one line for each flavor of the cloud. With --flavor, show each host.
 
     Each flavor is counted on its own, as if no servers of the other flavors were added. Hosts that
     a filter on trial would reject count as rejected.
@@ -26,7 +29,7 @@ class Capacity(Listing):
     """
 
     examples = (
-        "steelyard capacity --example --flavor web.small --flavor gpu.large",
+        "steelyard capacity --example",
         "steelyard capacity --cloud cloud.yaml --flavor m1.small --by-reason",
     )
 
@@ -39,34 +42,41 @@ class Capacity(Listing):
             type=cloud_names.FLAVOR,
             action="append",
             default=[],
-            help="flavor to count servers of; may be repeated; default: all flavors",
+            help="flavor to count host by host; may be repeated; default: totals of all flavors",
         )
         parser.add_argument(
             "--by-reason",
             action="store_true",
-            help="list the reasons why no more servers fit, instead of each host",
+            help="list the reasons why no more servers fit, instead of totals or hosts",
         )
         return parser
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
         if parsed_args.by_reason:
             return "Flavor", "Hosts", "More", "Why not more"
-        return "Flavor", "Host", "More", "Why not more"
+        if parsed_args.flavor:
+            return "Flavor", "Host", "More", "Why not more"
+        return "Flavor", "Fitting hosts", "More", "Main cause"
 
     @garbage.paused()
     def result(self, parsed_args: argparse.Namespace) -> Listed:
         cloud = clouds.described(parsed_args)
         if not cloud.flavors:
             raise errors.BadRequest("nothing to count: the cloud has no flavors")
-        counted = capacity.HostRooms(FilterScheduler(cloud, self.configuration()))
+        hosts = capacity.HostRooms(FilterScheduler(cloud, self.configuration()))
         flavors = list(dict.fromkeys(parsed_args.flavor)) or list(cloud.flavors)
-        found = {flavor: counted.rooms(flavor) for flavor in progress.watched(flavors, "flavors")}
-        totals = [_Total.of(flavor, rooms) for flavor, rooms in found.items()]
+        shown = _shown(parsed_args)
+        rows: list[tuple[Any, ...]] = []
+        totals = []
+        for flavor in progress.watched(flavors, "flavors"):
+            rooms = hosts.rooms(flavor)
+            totals.append(_Total.of(flavor, rooms))
+            rows += shown.rows(totals[-1], rooms)
         return Listed(
-            kind="reasons" if parsed_args.by_reason else "hosts",
-            rows=_limits(found) if parsed_args.by_reason else _rooms(found),
+            kind=shown.kind,
+            rows=rows,
             summary={"flavors": list(map(dataclasses.asdict, totals))},
-            told=list(map(str, totals)),
+            told=list(map(str, totals)) if parsed_args.flavor else [_fitting(totals)],
             status=0 if all(total.more for total in totals) else NO_VALID_HOST,
         )
 
@@ -100,17 +110,35 @@ class _Total:
         )
 
 
-def _rooms(found: Mapping[str, Sequence[capacity.Room]]) -> list[tuple[Any, ...]]:
-    return [
-        (flavor, room.host, room.more, room.verdict.reason)
-        for flavor, rooms in found.items()
-        for room in rooms
-    ]
+class _Shown(NamedTuple):
+    """The rows that the command shows for each flavor."""
+
+    kind: str
+    rows: Callable[[_Total, Sequence[capacity.Room]], Iterable[tuple[Any, ...]]]
 
 
-def _limits(found: Mapping[str, Sequence[capacity.Room]]) -> list[tuple[Any, ...]]:
-    return [
-        (flavor, limit.hosts, limit.more, limit.cause)
-        for flavor, rooms in found.items()
-        for limit in capacity.limits(rooms)
-    ]
+def _shown(parsed_args: argparse.Namespace) -> _Shown:
+    if parsed_args.by_reason:
+        return _Shown("reasons", _limits)
+    return _Shown("hosts", _rooms) if parsed_args.flavor else _Shown("flavors", _sum)
+
+
+def _sum(total: _Total, rooms: Sequence[capacity.Room]) -> Iterator[tuple[Any, ...]]:
+    main = next(iter(capacity.limits(rooms)), None)
+    more = AtLeast(total.more) if total.at_least else total.more
+    yield total.flavor, total.fitting_hosts, more, main and main.cause
+
+
+def _rooms(total: _Total, rooms: Sequence[capacity.Room]) -> Iterator[tuple[Any, ...]]:
+    for room in rooms:
+        yield total.flavor, room.host, room.more, room.verdict.reason
+
+
+def _limits(total: _Total, rooms: Sequence[capacity.Room]) -> Iterator[tuple[Any, ...]]:
+    for limit in capacity.limits(rooms):
+        yield total.flavor, limit.hosts, limit.more, limit.cause
+
+
+def _fitting(totals: Sequence[_Total]) -> str:
+    fitting = sum(total.more > 0 for total in totals)
+    return f"more servers of {fitting} of {counted(len(totals), 'flavor')} fit"

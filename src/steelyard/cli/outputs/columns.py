@@ -107,6 +107,13 @@ class Number(_Sorted):
         return "" if self._value is None else plain(self._value, 4)
 
 
+class AtLeast(_Sorted):
+    """A number that is possibly greater."""
+
+    def human_readable(self) -> str:
+        return f"at least {self._value}"
+
+
 class Position(_Sorted):
     """The position of a plugin among the enabled ones; None if it is not enabled."""
 

@@ -77,13 +77,57 @@ def test_capacity_counts_several_flavors(run: Run) -> None:
     assert status == 0
 
 
-def test_capacity_without_flavor_counts_all_flavors(run: Run) -> None:
+def test_capacity_without_flavor_shows_a_total_of_each_flavor(run: Run) -> None:
     status, out, err = run("capacity", "-f", "json")
     assert status == 1
-    flavors = list(dict.fromkeys(row["flavor"] for row in json.loads(out)["hosts"]))
-    assert [each["flavor"] for each in json.loads(out)["summary"]["flavors"]] == flavors
-    assert "steelyard: 8 more servers of 'small' fit, on 3 of 3 hosts" in err.splitlines()
-    assert len(flavors) > 2
+    found = json.loads(out)
+    rows = {row["flavor"]: row for row in found["flavors"]}
+    assert [each["flavor"] for each in found["summary"]["flavors"]] == list(rows)
+    assert len(rows) > 2
+    assert rows["small"] == {
+        "flavor": "small",
+        "fitting_hosts": 3,
+        "more": 8,
+        "main_cause": "not enough RAM: flavor wants 1 GiB",
+    }
+    fitting = sum(row["more"] > 0 for row in rows.values())
+    assert err.splitlines()[-1] == (
+        f"steelyard: more servers of {fitting} of {len(rows)} flavors fit"
+    )
+
+
+def test_capacity_without_flavor_by_reason_counts_all_flavors(run: Run) -> None:
+    _, out, _ = run("capacity", "--by-reason", "-f", "json")
+    found = json.loads(out)
+    flavors = [each["flavor"] for each in found["summary"]["flavors"]]
+    assert list(dict.fromkeys(row["flavor"] for row in found["reasons"])) == flavors
+
+
+def test_capacity_says_at_least_for_hosts_with_room_for_all_tried(
+    run: Run, tmp_path: pathlib.Path
+) -> None:
+    file = tmp_path / "large.yaml"
+    file.write_text(
+        "hosts: {h: {vcpus: 9000, ram_mb: 9000, disk_gb: 9000}}\n"
+        "flavors: {tiny: {vcpus: 1, ram_mb: 1, disk_gb: 1}}\n"
+    )
+    _, out, err = run("capacity", "--cloud", str(file))
+    assert (
+        "| tiny   |             1 | at least 1000 | at most 1000 servers are tried per host |"
+        in out
+    )
+    assert err == "steelyard: more servers of 1 of 1 flavor fit\n"
+    _, out, _ = run("capacity", "--cloud", str(file), "-f", "csv", "-c", "More")
+    assert out.split() == ['"More"', "1000"]
+
+
+def test_capacity_without_hosts_has_no_main_cause(run: Run, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "empty.yaml"
+    file.write_text("hosts: {}\nflavors: {tiny: {vcpus: 1, ram_mb: 1, disk_gb: 1}}\n")
+    _, out, _ = run("capacity", "--cloud", str(file), "-f", "json")
+    assert json.loads(out)["flavors"] == [
+        {"flavor": "tiny", "fitting_hosts": 0, "more": 0, "main_cause": None}
+    ]
 
 
 def test_capacity_of_a_cloud_without_flavors_is_rejected(run: Run, tmp_path: pathlib.Path) -> None:
