@@ -21,6 +21,8 @@ from steelyard.verdict import Verdict
 _NOTHING_USED: dict[str, Any] = {f"{field}_used": 0 for field in FIELDS.values()}
 # The number of hosts that are examined first if any host that fits will do.
 _SAMPLE = 64
+# The number of different amounts for which the missing parts on all hosts are kept.
+_KEPT = 16
 
 
 Distance = tuple[int, float, int]
@@ -39,6 +41,8 @@ class Fitting:
         self._capacity = FreeCapacity(conf)
         self._filters_capacity = CapacityFilter in map(type, self._scheduler.filters.values())
         self._examinations: dict[str, _Examination] = {}
+        self._lacking_hosts: Sequence[HostState] = []
+        self._lacks: dict[tuple[tuple[str, int], ...], tuple[Sequence[int], Sequence[float]]] = {}
         self.present = HostKinds(host_states(cloud))
         self.emptied = HostKinds(map(_emptied, self.present.hosts))
         """All hosts, as if empty and in service."""
@@ -73,18 +77,30 @@ class Fitting:
             passing = kinds.passing(name, filter_, hosts, request)
             if not all(passing):
                 rejected.append(list(map(operator.not_, passing)))
-        shares = [
-            each
-            for each in self._missing_shares(flavor_amounts(request.flavor), hosts)
-            if any(each)
-        ]
-        nothing = [0] * len(hosts)
-        if self._filters_capacity and shares:  # it has a reason for each resource
-            missing = map(sum, zip(*(map(bool, each) for each in shares), strict=True))
-            rejected.append([max(count - 1, 0) for count in missing])
-        least = map(sum, zip(*rejected, strict=True)) if rejected else nothing
-        share = map(sum, zip(*shares, strict=True)) if shares else nothing
-        return list(zip(least, share, itertools.count(first), strict=False))
+        further, shares = self._lack(flavor_amounts(request.flavor), hosts)
+        if self._filters_capacity:
+            rejected.append(further)
+        least = map(sum, zip(*rejected, strict=True)) if rejected else itertools.repeat(0)
+        return list(zip(least, shares, itertools.count(first), strict=False))
+
+    def _lack(
+        self, wanted: Mapping[str, int], hosts: Sequence[HostState]
+    ) -> tuple[Sequence[int], Sequence[float]]:
+        """Return the missing resources of each host after the first, and their total share.
+
+        They are kept for other flavors with the same amounts, while the hosts are the same.
+        """
+        if self._lacking_hosts != hosts or len(self._lacks) == _KEPT:
+            self._lacking_hosts, self._lacks = list(hosts), {}
+        key = tuple(wanted.items())
+        if key not in self._lacks:
+            nothing = [0] * len(hosts)
+            shares = list(filter(any, self._missing_shares(wanted, hosts)))
+            lacking = map(sum, zip(*(map(bool, each) for each in shares), strict=True))
+            further = [count - 1 if count > 1 else 0 for count in lacking]
+            total = list(map(sum, zip(*shares, strict=True)))
+            self._lacks[key] = (further, total) if shares else (nothing, nothing)
+        return self._lacks[key]
 
     def _missing_shares(
         self, wanted: Mapping[str, int], hosts: Sequence[HostState]
