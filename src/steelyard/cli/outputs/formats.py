@@ -1,6 +1,7 @@
 """Output formats in addition to those of cliff."""
 
 import argparse
+import io
 import re
 import shutil
 import textwrap
@@ -47,9 +48,12 @@ class Document(_Prepared, base.ListFormatter):
     ) -> None:
         keys = list(map(columns.key, column_names))
         rows = [dict(zip(keys, row, strict=True)) for row in data]
+        # Formatters write each word by itself, which takes longer than all the rest.
+        text = io.StringIO()
         self._formatter.emit_one(
-            ("summary", self._kind), (dict(self._summary), rows), stdout, parsed_args
+            ("summary", self._kind), (dict(self._summary), rows), text, parsed_args
         )
+        stdout.write(text.getvalue())
 
 
 class Fields(_Prepared, base.SingleFormatter):
