@@ -11,7 +11,9 @@ from steelyard.analysis import capacity
 from steelyard.analysis.checks import check
 from steelyard.analysis.fitting import Fitting
 from steelyard.cloud import Aggregate, Cloud, Flavor, Host, Server
+from steelyard.cloud.host_state import host_states
 from steelyard.errors import PluginError
+from steelyard.filters.capacity import FreeCapacity
 from steelyard.scheduler import FilterScheduler, NoValidHost
 from steelyard.text.spelling import near_miss
 from support.examples import examples
@@ -157,3 +159,16 @@ def test_rooms_name_failing_filter(monkeypatch: Any) -> None:
     monkeypatch.setattr(scheduler.filters["CapacityFilter"], "server_limits", lambda *_: 1 / 0)
     with pytest.raises(PluginError, match="'CapacityFilter' failed: ZeroDivisionError"):
         capacity.HostRooms(scheduler).rooms("f")
+
+
+@settings(max_examples=examples(20))
+@given(clouds())
+def test_kept_amounts_equal_computed_ones(cloud: Cloud) -> None:
+    states = host_states(cloud)
+    kept, computed = FreeCapacity(configured()), FreeCapacity(configured())
+    kept.keep(states[1:])
+    for host in states:  # the first one is not kept
+        assert dict(kept.of(host)) == dict(computed.of(host))
+    wanted = {"VCPU": 1, "MEMORY_MB": 2048}
+    for hosts in (states, states[1:]):
+        assert list(kept.demands(hosts, wanted)) == list(computed.demands(hosts, wanted))
