@@ -14,6 +14,10 @@ from steelyard.attributes import by_identity, read, read_all, read_mapping
 Place = tuple[str | None, ...]
 
 
+# Lists of aggregates that no host has now are kept up to this number.
+_MOST_KEPT = 10_000
+
+
 class FailureDomains:
     """The failure domains of hosts; the places of lists of aggregates are kept.
 
@@ -71,7 +75,7 @@ class HostPlaces:
         kept: dict[int, _List] = {}
         if previous is not None and previous._has_same_names():
             kept = previous._lists
-        lists = {id(aggregates): aggregates or () for aggregates in memberships}
+        lists = {id(each): () if each is None else each for each in memberships}
         known = [
             found if (found := kept.get(identity)) and found.is_of(each) else None
             for identity, each in lists.items()
@@ -88,7 +92,7 @@ class HostPlaces:
         ]
         of_lists = dict(zip(lists, self._here, strict=True))
         # Schedulers such as Nova's make new lists for each request: none of them is kept.
-        is_used = previous is not None and any(known)
+        is_used = any(known) and len(kept) <= _MOST_KEPT + 2 * len(of_lists)
         self._lists: dict[int, _List] = {**kept, **of_lists} if is_used else of_lists
         self._aggregates: dict[int, object] = aggregates
         if previous is not None and is_used:

@@ -65,21 +65,15 @@ class TrialMode:
             LOG.isEnabledFor(levels.INFO) and bool(self.on_trial(names))
         )
 
-    def filtered(
+    def apply(
         self, name: str, filter_: Filter, hosts: Sequence[HostT], request: object
     ) -> Filtered[HostT]:
-        """Return the filter's answers for the hosts.
+        """Return the filter's answers for the hosts, and log the rejections.
 
         ``name`` is the name under which the filter is registered.
         """
         on_trial = name in self._trial_filters()
-        return Filtered(hosts, answers(filter_, hosts, request), on_trial)
-
-    def apply(
-        self, name: str, filter_: Filter, hosts: Sequence[HostT], request: object
-    ) -> Filtered[HostT]:
-        """Return the filter's answers for the hosts as ``filtered``, and log the rejections."""
-        filtered = self.filtered(name, filter_, hosts, request)
+        filtered = Filtered(hosts, answers(filter_, hosts, request), on_trial)
         if not all(filtered.passing):
             self._log(name, filter_, filtered, request)
         return filtered

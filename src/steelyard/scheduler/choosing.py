@@ -11,7 +11,7 @@ from steelyard.scheduler.decision import Examined, Rejected, Weighed
 from steelyard.scheduler.examination import Examiner
 from steelyard.scheduler.hosts import Hosts, Version
 from steelyard.scheduler.ranking import Draw, PluginSet, Rankings
-from steelyard.weighers.base import WEIGHERS
+from steelyard.weighers.base import WEIGHERS, Weigher
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +135,11 @@ class WithKeptAnswers:
 
         A filter that is applied once for each request is asked about the first server only.
         """
-        is_plain = request.instance_group is None and not request.ignore_hosts
+        is_plain = (
+            type(request) is Request  # a subclass may have more fields, which are read as well
+            and request.instance_group is None
+            and not request.ignore_hosts
+        )
         by_kind, by_host, asked = PluginSet({}, {}), PluginSet({}, {}), PluginSet({}, {})
         for name, filter_ in self._enforced.items():
             once = filter_.run_filter_once_per_request
@@ -148,7 +152,9 @@ class WithKeptAnswers:
                     asked.filters[name] = filter_
         for name, weigher in self.examiner.weighers.items():
             with plugins.blamed(WEIGHERS, name):
-                if weigher.by_kind(request):
+                if type(weigher).weight_multiplier is not Weigher.weight_multiplier:
+                    asked.weighers[name] = weigher  # its multipliers may change at any time
+                elif weigher.by_kind(request):
                     by_kind.weighers[name] = weigher
                 elif is_plain and weigher.host_local:
                     by_host.weighers[name] = weigher

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from steelyard import plugins
 from steelyard.cloud.host_state import HostState, Request
-from steelyard.filters.base import FILTERS, Filter
-from steelyard.filters.trial import TrialMode
+from steelyard.filters.base import FILTERS, Filter, answers
+from steelyard.filters.trial import Filtered, TrialMode
 from steelyard.scheduler.decision import Examined, Rejected, Weighed, Weight
 from steelyard.weighers.base import WEIGHERS, Weigher
 
@@ -52,10 +52,13 @@ class Examiner:
         """
         rejected[:] = [each for each in rejected if not (each.on_trial and each.name in filters)]
         passed = list(hosts)
-        apply = self.trial_mode.apply if logs else self.trial_mode.filtered
         for name, filter_ in filters.items():
             with plugins.blamed(FILTERS, name):
-                found = apply(name, filter_, passed, request)
+                found = (
+                    self.trial_mode.apply(name, filter_, passed, request)
+                    if logs
+                    else Filtered(passed, answers(filter_, passed, request), name in self.on_trial)
+                )
             states = tuple(found.rejected())
             if states:
                 rejected.append(Rejected(name, filter_, states, request, found.on_trial))

@@ -6,6 +6,7 @@ import random
 import threading
 import uuid
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from oslo_config import cfg
@@ -116,6 +117,10 @@ class FilterScheduler:
     def _examiner(self) -> Examiner:
         return Examiner(self.filters, self.weighers, self._trial_mode)
 
+    def alone(self) -> AbstractContextManager[object]:
+        """Return a context in which no other thread selects hosts or changes the cloud."""
+        return self._lock
+
     @property
     def version(self) -> object:
         """The version of the cloud, an object that another one replaces when the cloud changes."""
@@ -208,13 +213,15 @@ class FilterScheduler:
     def commit(self, selection: Selection) -> None:
         """Place the servers on their selected hosts.
 
-        Raises Conflict if the cloud has changed since the selection.
+        Raises Conflict if the cloud has changed since the selection or a UUID occurs twice, and
+        NotFound if a host or a group is missing. Nothing changes then.
         """
         with self._lock:
             if selection.version is not self._working.version:
                 raise errors.Conflict(
                     "the cloud has changed since these hosts were selected; select again"
                 )
+            self._working.check_new(selection.servers)
             for server in selection.servers:
                 self._working.place(server)
 
@@ -260,11 +267,6 @@ class FilterScheduler:
             return InFull(examiner, hosts, candidates, self._draw)
         self._working.rankings.forget_old()
         return WithKeptAnswers(examiner, self._working.rankings, frozenset(excluded), self._draw)
-
-    @property
-    def filters_of_each_server(self) -> dict[str, Filter]:
-        """The filters that are applied again for each further server of a request."""
-        return self._examiner.filters_of_each_server
 
     def _new_uuid(self) -> str:
         while True:  # an earlier run may have had the same seed

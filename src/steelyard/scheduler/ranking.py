@@ -161,14 +161,15 @@ class Ranking:
         units = set(range(known, len(kinds.of_host if self._of_hosts else kinds.samples)))
         for host, *of_host in kinds.changes[self._changes_seen :]:
             units.update((host,) if self._of_hosts else of_host)
+        # If a plugin fails, the same units are examined again for the next request.
+        rows = self._rows(sorted(units), request)
         self._changes_seen = len(kinds.changes)
-        if not units:
-            return
-        more = max(max(units) + 1 - known, 0)
-        self._passing.extend(bytes(more))
-        for column in itertools.chain([self._sizes], *self._columns.values()):
-            column.extend(itertools.repeat(0.0, more))
-        for unit, row in self._rows(sorted(units), request).items():
+        more = max(units, default=-1) + 1 - known
+        if more > 0:
+            self._passing.extend(bytes(more))
+            for column in itertools.chain([self._sizes], *self._columns.values()):
+                column.extend(itertools.repeat(0.0, more))
+        for unit, row in rows.items():
             self._passing[unit] = row is not None
             self._sizes[unit] = 1 if self._of_hosts else len(kinds.hosts[unit])
             for (raw, multiplier), columns in zip(row or (), self._columns.values(), strict=False):

@@ -17,27 +17,28 @@ def select_all(scheduler: FilterScheduler, requests: Sequence[WantedServers]) ->
     Nothing changes until ``commit``. Raises the errors of ``FilterScheduler.select``; a note of
     NoValidHost names the request.
     """
-    cloud = scheduler.cloud
-    taken = {server.name for server in cloud.servers.values()}
-    taken.update(name for wanted in requests for name in wanted.own_names())
-    decisions: list[Decision] = []
-    try:
-        for number, wanted in enumerate(requests, 1):
-            request = scheduler.request(wanted.flavor, wanted.group)
-            try:
-                selection = scheduler.select(request, wanted.count)
-            except NoValidHost as error:
-                error.add_note(
-                    f"request {number} of {len(requests)}, {_described(wanted)}, has no valid "
-                    f"host: no server of any request was placed"
-                )
-                raise
-            named = _named(selection, wanted, taken)
-            scheduler.commit(named)
-            decisions += named.decisions
-    finally:
-        scheduler.cloud = cloud
-    return Selection(scheduler.version, tuple(decisions))
+    with scheduler.alone():
+        cloud = scheduler.cloud
+        taken = {server.name for server in cloud.servers.values()}
+        taken.update(name for wanted in requests for name in wanted.own_names())
+        decisions: list[Decision] = []
+        try:
+            for number, wanted in enumerate(requests, 1):
+                request = scheduler.request(wanted.flavor, wanted.group)
+                try:
+                    selection = scheduler.select(request, wanted.count)
+                except NoValidHost as error:
+                    error.add_note(
+                        f"request {number} of {len(requests)}, {_described(wanted)}, has no valid "
+                        f"host: no server of any request was placed"
+                    )
+                    raise
+                named = _named(selection, wanted, taken)
+                scheduler.commit(named)
+                decisions += named.decisions
+        finally:
+            scheduler.cloud = cloud
+        return Selection(scheduler.version, tuple(decisions))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,25 +56,26 @@ def select_evacuation(scheduler: FilterScheduler, hosts: Collection[str]) -> Eva
     The largest servers come first: by RAM, vCPUs and disk. None of these hosts is a candidate.
     Nothing changes until ``commit``. Raises NotFound if a host is missing.
     """
-    cloud = scheduler.cloud
-    for host in hosts:
-        model.known("host", host, cloud.hosts)
-    leaving = [server for server in cloud.servers.values() if server.host in hosts]
-    decisions: list[Decision] = []
-    stranded: dict[str, NoValidHost] = {}
-    scheduler.cloud = _without(cloud, hosts)
-    try:
-        for server in sorted(leaving, key=_largest_first):
-            try:
-                selection = scheduler.select_move(server.uuid)
-            except NoValidHost as error:
-                stranded[server.uuid] = error
-            else:
-                scheduler.commit(selection)
-                decisions += selection.decisions
-    finally:
-        scheduler.cloud = cloud
-    return Evacuation(Selection(scheduler.version, tuple(decisions)), stranded)
+    with scheduler.alone():
+        cloud = scheduler.cloud
+        for host in hosts:
+            model.known("host", host, cloud.hosts)
+        leaving = [server for server in cloud.servers.values() if server.host in hosts]
+        decisions: list[Decision] = []
+        stranded: dict[str, NoValidHost] = {}
+        scheduler.cloud = _without(cloud, hosts)
+        try:
+            for server in sorted(leaving, key=_largest_first):
+                try:
+                    selection = scheduler.select_move(server.uuid)
+                except NoValidHost as error:
+                    stranded[server.uuid] = error
+                else:
+                    scheduler.commit(selection)
+                    decisions += selection.decisions
+        finally:
+            scheduler.cloud = cloud
+        return Evacuation(Selection(scheduler.version, tuple(decisions)), stranded)
 
 
 def _largest_first(server: Server) -> tuple[int, int, int, str]:

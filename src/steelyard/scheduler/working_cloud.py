@@ -4,9 +4,10 @@ import collections
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
+from steelyard import errors
 from steelyard.cloud import Cloud, Flavor, Server
 from steelyard.cloud.host_state import host_state
 from steelyard.cloud.model import known
@@ -102,6 +103,19 @@ class WorkingCloud:
         self._first_numbers[flavor] = first
         names = (f"{flavor}-{number}" for number in itertools.count(first))
         return itertools.islice((name for name in names if name not in self._by_name), count)
+
+    def check_new(self, servers: Sequence[Server]) -> None:
+        """Raise Conflict if a UUID occurs twice, and NotFound if a host or a group is missing."""
+        uuids = set()
+        for server in servers:
+            if server.uuid in uuids:
+                raise errors.Conflict(
+                    f"server with UUID {server.uuid!r} already exists", server.uuid
+                )
+            uuids.add(server.uuid)
+            known("host", server.host, self.hosts.index)
+            if server.group is not None:
+                self.server_group(server.group)
 
     def place(self, server: Server) -> None:
         """Place a new server on its host, or move an existing one there."""

@@ -77,9 +77,9 @@ class Weigher(abc.ABC):
     def by_kind(self, request: object) -> bool:
         """Return whether the raw weights depend only on the flavor and the kinds of the hosts.
 
-        The multipliers must depend on the kinds only, too. Hosts of one kind differ at most in
-        their name, their UUID and their servers. Schedulers then ask about one host of each kind,
-        and keep the weight for other requests with the same flavor.
+        Hosts of one kind differ at most in their name, their UUID and their servers. Schedulers
+        then ask about one host of each kind, and keep the weight for other requests with the same
+        flavor. A weigher that overrides ``weight_multiplier`` is always asked about every host.
         """
         return False
 

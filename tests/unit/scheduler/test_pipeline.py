@@ -1,15 +1,18 @@
 """Selection of hosts with filters and weighers, and the commit of a selection."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 from oslo_config import cfg
 
 from steelyard import conf as options
+from steelyard.attributes import read
 from steelyard.cloud import Aggregate, Cloud, Flavor, Host
 from steelyard.errors import BadRequest, Conflict, NotFound, PluginError, PolicyNotSupported
-from steelyard.scheduler import FilterScheduler, NoValidHost
+from steelyard.scheduler import FilterScheduler, NoValidHost, Selection
 from steelyard.scheduler.examination import normalise
+from steelyard.weighers.base import Weigher
 from support.scheduler.three_hosts import cloud
 
 
@@ -209,3 +212,46 @@ def test_scheduler_uses_global_configuration_by_default() -> None:
 )
 def test_normalise_scales_weights(weights: Any, least: Any, most: Any, normalised: Any) -> None:
     assert normalise(weights, least, most) == normalised
+
+
+def test_select_asks_again_after_a_plugin_has_failed(scheduler: Any, monkeypatch: Any) -> None:
+    asked = scheduler.request("small")
+    filter_ = scheduler.filters["CapacityFilter"]
+    with monkeypatch.context() as broken:
+        broken.setattr(filter_, "passing", lambda hosts, request: 1 / 0)
+        with pytest.raises(PluginError):
+            scheduler.select(asked)
+    assert scheduler.select(asked).decisions[0].fitting == 3
+
+
+def test_commit_of_an_unknown_host_changes_nothing(scheduler: Any) -> None:
+    selection = scheduler.select(scheduler.request("small"), 2)
+    first, second = selection.decisions
+    lost = dataclasses.replace(second, server=dataclasses.replace(second.server, host="zzz"))
+    before = scheduler.cloud
+    with pytest.raises(NotFound, match="no host 'zzz'"):
+        scheduler.commit(Selection(selection.version, (first, lost)))
+    with pytest.raises(Conflict, match="already exists"):
+        scheduler.commit(Selection(selection.version, (first, first)))
+    assert scheduler.cloud is before
+
+
+def test_multiplier_of_a_weigher_of_its_own_is_read_each_time(scheduler: Any) -> None:
+    class Growing(Weigher):
+        host_local = True
+        multiplied = 1.0
+
+        def _weigh_object(self, host: object, request: object) -> float:
+            return float(read(host, "host") == "c")
+
+        def weight_multiplier(self, host: object) -> float:
+            return self.multiplied
+
+    growing = Growing()
+    scheduler.weighers.clear()
+    scheduler.weighers["Growing"] = growing
+    request = scheduler.request("small")
+    hosts = [scheduler.select(request).servers[0].host]
+    growing.multiplied = -1.0
+    hosts.append(scheduler.select(request).servers[0].host)
+    assert hosts[0] != hosts[1]

@@ -45,14 +45,14 @@ def known(kind: str, value: Any, there: Mapping[str, Any], path: Path) -> str:
     return name
 
 
-def number(value: Any, path: Path, least: int = 0) -> int:
-    if type(value) is int and least <= value <= _GREATEST:
+def number(value: Any, path: Path, least: int = 0, most: int = _GREATEST) -> int:
+    if type(value) is int and least <= value <= most:
         return value
     digits = value if isinstance(value, str) and value.isascii() and value.isdecimal() else ""
-    if 0 < len(digits) <= len(str(_GREATEST)) and int(digits) >= least:
+    if 0 < len(digits) <= len(str(_GREATEST)) and least <= int(digits) <= most:
         return int(digits)
     raise Mistake(
-        f"expected a whole number from {least} to {_GREATEST}, got {shown(value)}",
+        f"expected a whole number from {least} to {most}, got {shown(value)}",
         path,
         text=value,
     )

@@ -60,17 +60,18 @@ FIELDS: RecordFields = {
 
 
 def check_unique(hosts: Iterable[Host]) -> None:
-    """Raise a Mistake if two hosts have a resource provider of the same UUID."""
+    """Raise a Mistake if two resource providers of hosts have the same UUID."""
     owners: dict[str, str] = {}
     for host in hosts:
-        for provider in host.providers:
-            other = owners.setdefault(provider.uuid, host.name)
-            if other != host.name:
+        given = [(host.uuid, "uuid")] if host.uuid else []
+        for uuid, key in [*given, *((each.uuid, "providers") for each in host.providers)]:
+            if uuid in owners:
                 raise Mistake(
-                    f"duplicate UUID {provider.uuid!r}: a provider of host {other!r} has it too",
-                    ("hosts", host.name, "providers"),
-                    text=provider.uuid,
+                    f"duplicate UUID {uuid!r}: a provider of host {owners[uuid]!r} has it too",
+                    ("hosts", host.name, key),
+                    text=uuid,
                 )
+            owners[uuid] = host.name
 
 
 def describe(host: Host) -> dict[str, Any]:

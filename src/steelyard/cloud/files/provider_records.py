@@ -156,7 +156,7 @@ def _described(provider: ResourceProvider, names: Mapping[str, str]) -> dict[str
     if not provider.name or not is_derived(provider.uuid, provider.name):
         found["uuid"] = provider.uuid
     if provider.parent is not None:
-        name = names[provider.parent]
+        name = names.get(provider.parent, "")  # a missing parent is found when it is checked
         found |= {"parent": name} if name else {"parent_provider_uuid": provider.parent}
     if provider.inventories:
         found["inventories"] = {

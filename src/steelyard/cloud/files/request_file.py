@@ -9,6 +9,9 @@ from steelyard.cloud.files import entries, loading, syntax
 from steelyard.cloud.files.syntax import Mistake
 from steelyard.cloud.model import Cloud
 
+MOST_SERVERS = 100_000
+"""The most servers of one request."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WantedServers:
@@ -54,7 +57,7 @@ def _requests(content: Any, cloud: Cloud) -> Iterator[WantedServers]:
         )
         wanted = WantedServers(
             entries.known("flavor", fields["flavor"], cloud.flavors, (*path, "flavor")),
-            entries.number(fields.get("count", "1"), (*path, "count"), least=1),
+            entries.number(fields.get("count", "1"), (*path, "count"), least=1, most=MOST_SERVERS),
             entries.known("server group", fields["group"], cloud.server_groups, (*path, "group"))
             if "group" in fields
             else None,

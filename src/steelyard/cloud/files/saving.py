@@ -149,7 +149,7 @@ def _host(host: Host) -> dict[str, Any]:
             uuid=host.uuid,
             reserved=dict(host.reserved),
             used=dict(host.used),
-            allocation_ratios=dict(host.allocation_ratios),
+            allocation_ratios={name: float(each) for name, each in host.allocation_ratios.items()},
             resources=dict(host.resources),
             out_of_service=host.out_of_service,
             min_units=dict(host.min_units),

@@ -46,7 +46,7 @@ def test_names_are_numbered_only_for_several_servers() -> None:
         ("- {count: 1}", ":1: 0: missing key 'flavor'; required: flavor"),
         ("- {flavor: small}\n- {flavor: smal}", ":2: 1.flavor: no flavor 'smal'; did you mean"),
         ("- {flavor: small, group: x}", ":1: 0.group: no server group 'x'; available: 'apart'"),
-        ("- {flavor: small, count: 0}", ":1: 0.count: expected a whole number from 1 to 9"),
+        ("- {flavor: small, count: 0}", ":1: 0.count: expected a whole number from 1 to 100000"),
         ("- {flavor: small, cuont: 1}", ":1: 0.cuont: unknown key 'cuont'; did you mean 'count'"),
         ("- {flavor: small, name: ''}", ":1: 0.name: invalid name '': expected at least one"),
         ("- {flavor: small, name: old-2}", ":1: 0.name: server 'old-2' already exists in the"),
