@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from steelyard import cli
-from steelyard.consumers import ConsumerStore
+from steelyard import cli, consumers
 from support.repository import ROOT
 from support.third_parties import THIRD_PARTY, install
 
@@ -97,8 +96,8 @@ def url(tmp_path: pathlib.Path) -> str:
 
 
 @pytest.fixture
-def store(url: str) -> ConsumerStore:
+def store(url: str) -> "consumers.ConsumerStore":  # an extra, not evaluated here
     """Return a store of consumers in a file."""
-    made = ConsumerStore(url)
+    made = consumers.ConsumerStore(url)
     made.upgrade()
     return made
