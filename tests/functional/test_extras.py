@@ -184,7 +184,7 @@ def test_command_without_another_extra_names_the_feature_and_the_packages(
     assert message == f"steelyard: {feature} needs {module!r}: the extra {extra!r} is not installed"
     assert done.returncode == 2
     # The extra sql includes jsonschema; the operator commands include the rest.
-    there = {"cliff", "jsonschema", "pyyaml", "tqdm"}
+    there = {"cliff", "jsonschema", "numpy", "pyyaml", "tqdm"}
     assert names(shlex.split(command)[4:]) == names(DECLARED[extra]) - there
 
 
