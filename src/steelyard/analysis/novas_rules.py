@@ -113,15 +113,15 @@ def _answer(text: str, value: str) -> _Answer:
         return _of_junction(text, words, value)
     expression = Expression.parse(text)
     if plain in SENTINELS or Literal(plain) in expression.alternatives:
-        return _match(text == value)  # Nova strips the value, but not the text
+        return _match(matches=text == value)  # Nova strips the value, but not the text
     if len(words) == 1:  # an operator without operand
-        return _match(False)
+        return _match(matches=False)
     if expression.faults or any(isinstance(part, Numbers) for part in expression.alternatives):
         return _of_numbers(text, words[1], value)
-    return _match(expression.admits(value))
+    return _match(matches=expression.admits(value))
 
 
-def _match(matches: bool) -> _Answer:  # noqa: FBT001  (the parameter is the result)
+def _match(*, matches: bool) -> _Answer:
     return _Answer(_Result.MATCHES if matches else _Result.DIFFERS)
 
 
@@ -130,7 +130,7 @@ def _of_junction(text: str, words: list[str], value: str) -> _Answer:
         return _Answer(_Result.RAISES, ends_in(text, value, IndexError("pop from empty list")))
     if set(words[::2]) != {OR}:
         return _Answer(_Result.NOT_KNOWN, _not_one_word(text))
-    return _match(value in words[1::2])
+    return _match(matches=value in words[1::2])
 
 
 def _not_one_word(text: str) -> str:
@@ -146,4 +146,4 @@ def _of_numbers(text: str, operand: str, value: str) -> _Answer:
     for word in (value, operand):
         if finite_number(word) is None:
             return _Answer(_Result.NOT_KNOWN, f"{word!r} is not a finite number")
-    return _match(Expression.parse(text).admits(value))
+    return _match(matches=Expression.parse(text).admits(value))

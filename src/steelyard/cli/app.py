@@ -5,7 +5,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO, cast
 
 from cliff import app, command, commandmanager
 
@@ -61,8 +61,9 @@ class App(app.App):
             description=self.__doc__,
             version=steelyard.__version__,
             command_manager=_Commands("steelyard.commands"),
-            stdout=streams.Output(sys.stdout),  # type: ignore[arg-type]  # has what commands use
-            stderr=streams.Errors(sys.stderr),  # type: ignore[arg-type]  # as above
+            # cliff asks for TextIO, and uses only attributes that these wrappers have.
+            stdout=cast(TextIO, streams.Output(sys.stdout)),
+            stderr=cast(TextIO, streams.Errors(sys.stderr)),
         )
         self.command_manager.add_command("help", Help)
         self.command_manager.add_command("complete", Complete)

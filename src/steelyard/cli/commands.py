@@ -257,7 +257,8 @@ class Listing(_Displaying, lister.Lister, _CliffDisplay, Parsed):
 
     @property
     def need_sort_by_cliff(self) -> bool:
-        """Whether cliff sorts the rows. No: it cannot sort some cells, and sorts others as text."""
+        """Whether cliff sorts the rows."""
+        # It cannot sort some cells, and sorts others as text.
         return False
 
     @abc.abstractmethod

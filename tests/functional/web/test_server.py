@@ -180,8 +180,8 @@ def test_serve_responds_with_fewer_open_files_than_clients(
     # error for each connection that it cannot accept.
     file = str(home / ".steelyard" / "steelyard.conf")
     mine = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if mine[1] != resource.RLIM_INFINITY and mine[1] < hard:
-        pytest.skip(f"the hard limit of open files is {mine[1]}")
+    if mine[1] != resource.RLIM_INFINITY:
+        hard = min(hard, mine[1])
     with (
         serving("--config-file", file, "tags", "serve", files=(soft, hard)) as served,
         contextlib.ExitStack() as stack,

@@ -84,7 +84,8 @@ def prepare() -> None:
     encoded are escaped as Python does it on standard error.
     """
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, encoding="utf-8")  # noqa: SIM115  (for reading: writing fails)
+        # Open for reading, so that writing fails as it does on a closed stream.
+        sys.stdout = open(os.devnull, encoding="utf-8")  # noqa: SIM115  (never closed)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (never closed)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
