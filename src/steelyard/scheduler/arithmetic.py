@@ -32,6 +32,18 @@ class Arithmetic(Protocol):
     def selected(self, values: "array[float]", indices: Any) -> Any:
         """Return the values with these indices as a column."""
 
+    def numbers(self, values: "array[int]", indices: Any) -> Any:
+        """Return the values with these indices as a column of integers."""
+
+    def distinct(self, numbers: Any, count: int) -> tuple[list[int], Any]:
+        """Return the position of one of each number, and the entry in that list for each number.
+
+        The numbers are from 0 to ``count - 1``. The positions are in ascending order.
+        """
+
+    def taken(self, column: Any, entries: Any) -> Any:
+        """Return the values of the column at these entries."""
+
     def ends(self, column: Any) -> tuple[float, float]:
         """Return the lowest and the highest value."""
 
@@ -65,6 +77,18 @@ class Lists:
 
     def selected(self, values: "array[float]", indices: Sequence[int]) -> list[float]:
         return list(map(values.__getitem__, indices))
+
+    def numbers(self, values: "array[int]", indices: Sequence[int]) -> list[int]:
+        return list(map(values.__getitem__, indices))
+
+    def distinct(self, numbers: list[int], count: int) -> tuple[list[int], list[int]]:
+        positions = list({number: position for position, number in enumerate(numbers)}.values())
+        positions.sort()
+        entries = {numbers[position]: entry for entry, position in enumerate(positions)}
+        return positions, list(map(entries.__getitem__, numbers))
+
+    def taken(self, column: list[float], entries: list[int]) -> list[float]:
+        return list(map(column.__getitem__, entries))
 
     def ends(self, column: list[float]) -> tuple[float, float]:
         return min(column), max(column)
@@ -109,6 +133,22 @@ class Arrays:
 
     def selected(self, values: "array[float]", indices: Any) -> Any:
         return self._numpy.frombuffer(values, dtype="d")[indices]
+
+    def numbers(self, values: "array[int]", indices: Any) -> Any:
+        return self._numpy.frombuffer(values, dtype="q")[indices]
+
+    def distinct(self, numbers: Any, count: int) -> tuple[list[int], Any]:
+        position_of = self._numpy.zeros(count, dtype="q")
+        position_of[numbers] = self._numpy.arange(len(numbers))
+        positions = self._numpy.flatnonzero(
+            position_of[numbers] == self._numpy.arange(len(numbers))
+        )
+        entries = self._numpy.zeros(count, dtype="q")
+        entries[numbers[positions]] = self._numpy.arange(len(positions))
+        return positions.tolist(), entries[numbers]
+
+    def taken(self, column: Any, entries: Any) -> Any:
+        return column[entries]
 
     def ends(self, column: Any) -> tuple[float, float]:
         return float(column.min()), float(column.max())

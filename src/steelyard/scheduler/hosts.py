@@ -3,15 +3,17 @@
 import contextlib
 import itertools
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
+from steelyard import plugins
 from steelyard.cloud import Cloud, Server
 from steelyard.cloud.host_state import HostState, host_states
 from steelyard.scheduler.decision import Weighed
 from steelyard.scheduler.examination import multipliers
 from steelyard.scheduler.kinds import Kinds
-from steelyard.weighers.base import Weigher
+from steelyard.weighers.base import WEIGHERS, Weigher
 
 # Old kinds and changes are forgotten when there are so many of them, and so many for each host.
 _KEPT, _KEPT_FOR_EACH_HOST = 10_000, 20
@@ -58,6 +60,14 @@ class Version:
         return states
 
 
+class Keys(NamedTuple):
+    """The keys that a weigher has given the hosts, as numbers from 0."""
+
+    of_hosts: "array[int]"
+    number: int
+    """The number of different keys."""
+
+
 class Hosts:
     """The states and the kinds of all hosts; hosts are known by their index in the cloud."""
 
@@ -68,6 +78,7 @@ class Hosts:
         self.kinds = Kinds(states)
         self._weighed = list(map(Weighed, states))
         self._multipliers: dict[str, tuple[float, array[float]]] = {}
+        self._keys: dict[int, tuple[Weigher, Keys | None]] = {}
         self._undo: list[tuple[int, HostState]] | None = None
 
     def __len__(self) -> int:
@@ -99,6 +110,20 @@ class Hosts:
         """Return the hosts whose flags are set, as weighers get them, without weights."""
         return list(itertools.compress(self._weighed, flags))
 
+    def weighed_at(self, indices: Iterable[int]) -> list[Weighed]:
+        """Return the hosts with these indices, as weighers get them, without weights."""
+        return list(map(self._weighed.__getitem__, indices))
+
+    def keys(self, name: str, weigher: Weigher) -> Keys | None:
+        """Return the weigher's keys of hosts without members; None if it gives none.
+
+        They are kept, because they depend only on what does not change.
+        """
+        if id(weigher) not in self._keys:
+            # With a reference to the weigher, no id is used for another one.
+            self._keys[id(weigher)] = weigher, self._numbered_keys(name, weigher)
+        return self._keys[id(weigher)][1]
+
     def multipliers(self, name: str, weigher: Weigher) -> "array[float]":
         """Return the weigher's multiplier for every host.
 
@@ -121,6 +146,17 @@ class Hosts:
             return False
         self.kinds = Kinds(self.version.states())
         return True
+
+    def _numbered_keys(self, name: str, weigher: Weigher) -> Keys | None:
+        with plugins.blamed(WEIGHERS, name):
+            keys = weigher.keys_without_members([each.obj for each in self._weighed])
+            if keys is None:
+                return None
+            if len(keys) != len(self):
+                raise ValueError(f"expected {len(self)} keys, got {len(keys)}")
+            number_of: dict[Hashable, int] = {}
+            numbers = array("q", (number_of.setdefault(key, len(number_of)) for key in keys))
+        return Keys(numbers, len(number_of))
 
     def _set(self, index: int, state: HostState) -> None:
         self.version = self.version.changed(index, state)

@@ -262,14 +262,33 @@ class Ranking:
         if name in self._columns:
             raw, multiplied = map(fitting.column, self._columns[name])
         else:
-            hosts = self._hosts.weighed(fitting.flags)
-            raw = numbers.column(raw_weights(name, weigher, hosts, request))
+            raw = self._asked_weights(fitting, name, weigher, request)
             multiplied = fitting.column(self._hosts.multipliers(name, weigher))
         least, most = numbers.ends(raw)
         low = least if weigher.minval is None else weigher.minval
         high = most if weigher.maxval is None else weigher.maxval
         normalised = fitting.zeros() if low == high else numbers.normalised(raw, low, high)
         return _Score(name, raw, normalised, multiplied)
+
+    def _asked_weights(
+        self, fitting: _Fitting, name: str, weigher: Weigher, request: Request
+    ) -> Any:
+        """Return the raw weights of the hosts that fit, with as few questions as possible."""
+        keys, numbers = self._hosts.keys(name, weigher), fitting.numbers
+        if keys is None:
+            hosts = self._hosts.weighed(fitting.flags)
+            return numbers.column(raw_weights(name, weigher, hosts, request))
+        # Each host with servers of the group gets a number of its own.
+        there = () if request.instance_group is None else request.instance_group.hosts
+        with_members = [self._hosts.index[each] for each in there if each in self._hosts.index]
+        of_hosts = array("q", keys.of_hosts)
+        for number, host in enumerate(with_members, keys.number):
+            of_hosts[host] = number
+        positions, entries = numbers.distinct(
+            numbers.numbers(of_hosts, fitting.units), keys.number + len(with_members)
+        )
+        hosts = self._hosts.weighed_at(fitting.units[each] for each in positions)
+        return numbers.taken(numbers.column(raw_weights(name, weigher, hosts, request)), entries)
 
     def _first_hosts(
         self, fitting: _Fitting, positions: Sequence[int], excluded: Collection[int], most: int

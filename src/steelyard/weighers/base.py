@@ -6,7 +6,7 @@ weighers. The protocols of hosts and requests are in :mod:`steelyard.filters.bas
 """
 
 import abc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import ClassVar, Protocol
 
 from oslo_config import cfg
@@ -82,6 +82,16 @@ class Weigher(abc.ABC):
         flavor. A weigher that overrides ``weight_multiplier`` is always asked about every host.
         """
         return False
+
+    def keys_without_members(self, hosts: Sequence[object]) -> Sequence[Hashable] | None:
+        """Return a key for each host; None if the weigher must be asked about every host.
+
+        Schedulers then ask about one host of each key, and about every host that has servers of the
+        request's group. Hosts without such servers must have equal weights if their keys are equal,
+        and leaving out all but one of them must not change other weights. Keys are kept: they may
+        depend only on the names, the aggregates and the traits of the hosts.
+        """
+        return None
 
     @abc.abstractmethod
     def _weigh_object(self, host: object, request: object) -> float:

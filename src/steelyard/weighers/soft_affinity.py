@@ -4,7 +4,7 @@ import abc
 import collections
 import itertools
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, cast
 
 from oslo_config import cfg
@@ -40,6 +40,11 @@ class _SoftWeigher(base.Weigher):
 
     def by_kind(self, request: object) -> bool:
         return bool(read(read(request, "instance_group"), "policy") != self.policy)
+
+    def keys_without_members(self, hosts: Sequence[object]) -> Sequence[Hashable]:
+        if self._domains is None:
+            return [()] * len(hosts)
+        return self._domains.of(hosts).places
 
     def multiplier(self) -> float:
         return float(self._multiplier())

@@ -22,23 +22,27 @@ from steelyard.analysis.novas_rules import OwnRules
 from steelyard.cli.inputs import clouds
 from steelyard.cloud import Cloud
 from steelyard.cloud.files import saving
+from steelyard.cloud.host_state import by_kind, host_states
 from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
 from steelyard.page import render, view_of
 from steelyard.scheduler import FilterScheduler, NoValidHost
 from support.scheduler.big_clouds import big_cloud
 
-# Hosts, servers, flavors, aggregates, kinds of hosts apart from racks and rooms.
+# Hosts, servers, flavors, aggregates, kinds of hosts in each rack.
 SIZES = [
     (1_000, 10_000, 60, 200, None),
+    (10_000, 100_000, 60, 200, 30),
     (10_000, 100_000, 60, 200, None),
-    (10_000, 100_000, 60, 200, 3_000),
     (10_000, 100_000, 60, 2_000, None),
     (100_000, 100_000, 60, 2_000, None),
 ]
 QUESTIONS = ("check", "capacity", "compare", "page")
-HEADER = f"{'hosts':>8}{'servers':>9}{'aggregates':>11}{'floor, s':>10}{'load, s':>15}" + "".join(
-    f"{question + ', s':>16}" for question in (*QUESTIONS, "page, MB")
-).removesuffix(", s")
+HEADER = (
+    f"{'hosts':>8}{'servers':>9}{'kinds':>8}{'sets':>7}{'floor, s':>10}{'load, s':>15}"
+    + "".join(f"{question + ', s':>16}" for question in (*QUESTIONS, "page, MB")).removesuffix(
+        ", s"
+    )
+)
 
 ValueT = TypeVar("ValueT")
 
@@ -47,7 +51,9 @@ ValueT = TypeVar("ValueT")
 class Row:
     hosts: int
     servers: int
-    aggregates: int
+    kinds: int
+    sets: int
+    """The number of different sets of aggregates that hosts are in."""
     floor: float
     load: float
     seconds: tuple[float, ...]
@@ -57,7 +63,7 @@ class Row:
 
     def __str__(self) -> str:
         return (
-            f"{self.hosts:8}{self.servers:9}{self.aggregates:11}{self.floor:10.2f}"
+            f"{self.hosts:8}{self.servers:9}{self.kinds:8}{self.sets:7}{self.floor:10.2f}"
             + "".join(
                 f"{each:9.2f}{each / self.floor:5.1f}x" for each in (self.load, *self.seconds)
             )
@@ -110,7 +116,9 @@ def measure(hosts: int, servers: int, flavors: int, aggregates: int, kinds: int 
     assert sum(each.pairs for each in comparison.judgements) == hosts * flavors
     shown, html = timed(lambda: page(cloud))
     seconds = (checked, counted, compared, shown)
-    return Row(hosts, servers, len(cloud.aggregates), floor, load, seconds, len(html))
+    states = host_states(cloud)
+    sets = {tuple(aggregate.name for aggregate in state.aggregates) for state in states}
+    return Row(hosts, servers, len(by_kind(states)), len(sets), floor, load, seconds, len(html))
 
 
 def run(

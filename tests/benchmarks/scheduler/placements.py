@@ -39,11 +39,18 @@ GROUP = ServerGroup("spread", Policy.SOFT_ANTI_AFFINITY)
 FLAVORS = 4
 # The number of hosts, of kinds (None: all differ), and whether servers are in the group.
 CASES: list[tuple[int, int | None, bool]] = [
-    (1_000, 100, False),
-    (10_000, 100, False),
-    (10_000, 3_000, False),
+    (hosts, kinds, has_group)
+    for has_group in (False, True)
+    for hosts, kinds in (
+        (1_000, 100),
+        (10_000, 100),
+        (10_000, 3_000),
+        (10_000, None),
+        (100_000, 3_000),
+        (100_000, None),
+    )
 ]
-CASES += [(10_000, None, False), (10_000, None, True), (100_000, 3_000, False)]
+MOST_SERVERS = 100_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +178,8 @@ def rate(place: Callable[[int], None], count: int) -> float:
 def measure(hosts: int, kinds: int | None, count: int, nova_count: int, *, racks: bool) -> Row:
     # With kinds, the cloud has two racks: hosts in different racks are of different kinds.
     shape = {} if kinds is None else {"kinds": kinds // 2, "aggregates": 4}
-    cloud = big_cloud(hosts, 10 * hosts, groups=0, **shape).with_server_group(GROUP)
+    servers = min(10 * hosts, MOST_SERVERS)
+    cloud = big_cloud(hosts, servers, groups=0, **shape).with_server_group(GROUP)
     made, theirs = scheduler(cloud, racks=racks), NovaScheduler(cloud)
     flavors = fitting_flavors(cloud)
     group = GROUP.name if racks else None

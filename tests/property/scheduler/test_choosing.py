@@ -1,7 +1,7 @@
 """The scheduler chooses as a naive one that asks every plugin about every host each time."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -93,12 +93,24 @@ class TraitsWeigher(Weigher):
         return float(len(read(host, "traits")))
 
 
+class AggregatesWeigher(Weigher):
+    """A weigher that prefers hosts in few aggregates, and hosts without servers of the group."""
+
+    def keys_without_members(self, hosts: Sequence[object]) -> list[int]:
+        return [len(read(host, "aggregates")) for host in hosts]
+
+    def _weigh_object(self, host: object, request: object) -> float:
+        members = read(read(request, "instance_group"), "members") or set()
+        return -float(len(read(host, "aggregates")) + 2 * len(members & {*read(host, "instances")}))
+
+
 MORE_FILTERS: Mapping[str, type[Filter]] = {
     each.__name__: each
     for each in (FewServersFilter, OnceFewServersFilter, UnmarkedFewServersFilter)
 }
 MORE_WEIGHERS: Mapping[str, type[Weigher]] = {
-    each.__name__: each for each in (ServersWeigher, RelativeWeigher, TraitsWeigher)
+    each.__name__: each
+    for each in (ServersWeigher, RelativeWeigher, TraitsWeigher, AggregatesWeigher)
 }
 
 host_values = st.builds(

@@ -1,6 +1,7 @@
 """Selection of hosts with filters and weighers, and the commit of a selection."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +15,16 @@ from steelyard.scheduler import FilterScheduler, NoValidHost, Selection
 from steelyard.scheduler.examination import normalise
 from steelyard.weighers.base import Weigher
 from support.scheduler.three_hosts import cloud
+
+
+class ShortOfKeys(Weigher):
+    """A weigher with a key for one host only."""
+
+    def keys_without_members(self, hosts: Sequence[object]) -> list[str]:
+        return ["one"]
+
+    def _weigh_object(self, host: object, request: object) -> float:
+        return 0.0
 
 
 def hosts_of(
@@ -115,6 +126,13 @@ def test_select_names_failing_weigher(scheduler: Any, monkeypatch: Any, weight: 
     monkeypatch.setattr(weigher, "weigh_objects", lambda hosts, request: [weight] * len(hosts))
     with pytest.raises(PluginError, match="the weigher 'RAMWeigher' failed: "):
         scheduler.select(scheduler.request("small"))
+
+
+def test_select_names_weigher_with_too_few_keys(configured: Any) -> None:
+    made = FilterScheduler(cloud(), configured())
+    made.weighers["Short"] = ShortOfKeys()
+    with pytest.raises(PluginError, match=r"the weigher 'Short' failed: .*expected 3 keys, got 1"):
+        made.select(made.request("small"))
 
 
 def test_select_names_failing_filter(scheduler: Any, monkeypatch: Any) -> None:
