@@ -47,11 +47,29 @@ class _List(NamedTuple):
 
     aggregates: Iterable[object]
     copy: Sequence[object]
+    naming: frozenset[int]
+    """Those of the aggregates that name domains, by their ``id``."""
     place: Place
 
     def is_of(self, aggregates: Iterable[object]) -> bool:
         """Return whether this is the same list with the same content."""
         return self.aggregates is aggregates and self.copy == aggregates
+
+
+class _Kept(NamedTuple):
+    """The facts about lists of aggregates and about single aggregates, by their ``id``.
+
+    References to them are kept, so that no ``id`` is reused.
+    """
+
+    lists: dict[int, _List]
+    aggregates: dict[int, object]
+    names: dict[int, list[tuple[int, str]]]
+    """The names that each aggregate gives, each with the index of its level."""
+    places: dict[frozenset[int], Place]
+    """The place of hosts in these aggregates."""
+    hosts: dict[int, tuple[object, frozenset[str]]]
+    """The hosts of an aggregate as a tuple, and as a set."""
 
 
 class HostPlaces:
@@ -71,33 +89,35 @@ class HostPlaces:
         self._memberships = memberships
         self._far_to_near = far_to_near
         self._warn = warn
-        self._memo: dict[frozenset[int], Place] = {}
-        kept: dict[int, _List] = {}
+        kept: _Kept = _Kept({}, {}, {}, {}, {})
         if previous is not None and previous._has_same_names():
-            kept = previous._lists
+            kept = previous._kept
         lists = {id(each): () if each is None else each for each in memberships}
         known = [
-            found if (found := kept.get(identity)) and found.is_of(each) else None
+            found if (found := kept.lists.get(identity)) and found.is_of(each) else None
             for identity, each in lists.items()
         ]
         copies = [
             found.copy if found else each[:] if isinstance(each, list) else tuple(each)
             for found, each in zip(known, lists.values(), strict=True)
         ]
-        aggregates = by_identity(copies)
-        self._naming = {key: each for key, each in aggregates.items() if self._names(each)}
-        self._here = [
-            found or _List(each, copied, self._place_in(copied))
-            for found, each, copied in zip(known, lists.values(), copies, strict=True)
-        ]
-        of_lists = dict(zip(lists, self._here, strict=True))
         # Schedulers such as Nova's make new lists for each request: none of them is kept.
-        is_used = any(known) and len(kept) <= _MOST_KEPT + 2 * len(of_lists)
-        self._lists: dict[int, _List] = {**kept, **of_lists} if is_used else of_lists
-        self._aggregates: dict[int, object] = aggregates
-        if previous is not None and is_used:
-            self._aggregates = {**previous._aggregates, **aggregates}
-        self._stated = list(map(self._names, self._aggregates.values()))
+        if not any(known) or len(kept.lists) > _MOST_KEPT + 2 * len(lists):
+            kept = _Kept({}, {}, {}, {}, {})
+        aggregates = by_identity(copies)
+        new = {key: each for key, each in aggregates.items() if key not in kept.aggregates}
+        names = {key: self._names(each) for key, each in new.items()}
+        self._kept: _Kept = kept._replace(
+            aggregates={**kept.aggregates, **new}, names={**kept.names, **names}
+        )
+        self._naming = {key: each for key, each in aggregates.items() if self._kept.names[key]}
+        of_lists = {
+            identity: found or self._list(each, copied)
+            for (identity, each), found, copied in zip(lists.items(), known, copies, strict=True)
+        }
+        if not all(known) or not kept.lists:
+            self._kept = self._kept._replace(lists={**kept.lists, **of_lists})
+        self._here = list(of_lists.values())
         self.distinct: list[Place] = list(dict.fromkeys(each.place for each in self._here))
         number_of = {place: number for number, place in enumerate(self.distinct)}
         of_list = {identity: number_of[each.place] for identity, each in of_lists.items()}
@@ -118,19 +138,38 @@ class HostPlaces:
         """The place of each host, in the order of the hosts."""
         return list(map(self.distinct.__getitem__, self.numbers))
 
+    @property
+    def naming(self) -> list[frozenset[int]]:
+        """The aggregates that name the domains of each host, by their ``id``."""
+        of_lists = {id(each.aggregates): each.naming for each in self._here}
+        nothing: frozenset[int] = frozenset()
+        return [of_lists.get(id(aggregates), nothing) for aggregates in self._memberships]
+
     def places_of(self, names: Set[str]) -> list[Place]:
         """Return the places of the named hosts, in any order.
 
         A host is left out if none of the aggregates that name domains contains it.
         """
         found: dict[str, set[int]] = {}
-        for identity, aggregate in self._naming.items():
-            for name in names & set(read(aggregate, "hosts") or ()) if names else ():
+        for identity, aggregate in self._naming.items() if names else ():
+            for name in names & self._hosts(identity, aggregate):
                 found.setdefault(name, set()).add(identity)
         return [self._place(frozenset(identities)) for identities in found.values()]
 
     def _has_same_names(self) -> bool:
-        return list(map(self._names, self._aggregates.values())) == self._stated
+        names = self._kept.names
+        return all(self._names(each) == names[key] for key, each in self._kept.aggregates.items())
+
+    def _hosts(self, identity: int, aggregate: object) -> Set[str]:
+        """Return the names of the aggregate's hosts; sets of those in tuples are kept."""
+        hosts = read(aggregate, "hosts") or ()
+        if not isinstance(hosts, tuple):
+            return set(hosts)
+        kept, names = self._kept.hosts.get(identity, (None, frozenset()))
+        if kept is not hosts:
+            names = frozenset(hosts)
+            self._kept.hosts[identity] = hosts, names
+        return names
 
     def _names(self, aggregate: object) -> list[tuple[int, str]]:
         """Return the names that the aggregate gives, each with the index of its level."""
@@ -139,21 +178,24 @@ class HostPlaces:
         names = ("" if name is None else str(name).strip() for name in stated)
         return [(level, name) for level, name in enumerate(names) if name]
 
-    def _place_in(self, aggregates: Iterable[object]) -> Place:
-        return self._place(frozenset(filter(self._naming.__contains__, map(id, aggregates))))
+    def _list(self, aggregates: Iterable[object], copied: Sequence[object]) -> _List:
+        naming = frozenset(filter(self._naming.__contains__, map(id, copied)))
+        return _List(aggregates, copied, naming, self._place(naming))
 
     def _place(self, identities: frozenset[int]) -> Place:
-        if identities not in self._memo:
-            self._memo[identities] = self._merged([self._naming[each] for each in identities])
-        return self._memo[identities]
+        places = self._kept.places
+        if identities not in places:
+            places[identities] = self._merged(identities)
+        return places[identities]
 
-    def _merged(self, aggregates: Sequence[object]) -> Place:
+    def _merged(self, identities: Iterable[int]) -> Place:
         levels: list[set[str]] = [set() for _ in self._far_to_near]
-        for aggregate in aggregates:
-            for level, name in self._names(aggregate):
+        for identity in identities:
+            for level, name in self._kept.names[identity]:
                 levels[level].add(name)
         for key, names in zip(self._far_to_near, levels, strict=True):
             if len(names) > 1:
+                aggregates = map(self._kept.aggregates.__getitem__, identities)
                 called = sorted(str(read(aggregate, "name")) for aggregate in aggregates)
                 self._warn(
                     f"Aggregates {', '.join(map(repr, called))} share hosts, but differ in "

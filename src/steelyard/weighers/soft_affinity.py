@@ -4,7 +4,7 @@ import abc
 import collections
 import itertools
 import operator
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import ClassVar, cast
 
 from oslo_config import cfg
@@ -44,7 +44,7 @@ class _SoftWeigher(base.Weigher):
     def keys_without_members(self, hosts: Sequence[object]) -> Sequence[Hashable]:
         if self._domains is None:
             return [()] * len(hosts)
-        return self._domains.of(hosts).places
+        return self._domains.of(hosts).naming
 
     def multiplier(self) -> float:
         return float(self._multiplier())
@@ -111,9 +111,12 @@ def _ranks(hosts: HostPlaces, counts: Sequence[int], unseen: set[str]) -> list[i
     host itself. The weights are ranks, so a difference at any level changes them by at least 1.
     """
     some = list(itertools.compress(range(len(counts)), counts))
+    of_places: collections.Counter[int] = collections.Counter()
+    for index in some:
+        of_places[hosts.numbers[index]] += counts[index]
     members = _members_by_domain(
-        [(hosts.distinct[hosts.numbers[index]], counts[index]) for index in some],
-        hosts.places_of(unseen),
+        {hosts.distinct[number]: count for number, count in of_places.items()},
+        collections.Counter(hosts.places_of(unseen)),
     )
     totals = [tuple(members[domain] for domain in _domains(place)) for place in hosts.distinct]
     # Most hosts have none of the servers: their ranks are computed by place.
@@ -122,8 +125,8 @@ def _ranks(hosts: HostPlaces, counts: Sequence[int], unseen: set[str]) -> list[i
     keys = {(*totals[number], 0) for number, count in without.items() if count}
     keys.update((*totals[hosts.numbers[index]], counts[index]) for index in some)
     rank_of = {key: rank for rank, key in enumerate(sorted(keys))}
-    of_places = [rank_of.get((*each, 0), 0) for each in totals]
-    ranks = list(map(of_places.__getitem__, hosts.numbers))
+    rank_without = [rank_of.get((*each, 0), 0) for each in totals]
+    ranks = list(map(rank_without.__getitem__, hosts.numbers))
     for index in some:
         ranks[index] = rank_of[*totals[hosts.numbers[index]], counts[index]]
     return ranks
@@ -169,15 +172,17 @@ def _unseen_hosts(
 
 
 def _members_by_domain(
-    counted: Iterable[tuple[Place, int]], unseen: Sequence[Place]
+    counts: Mapping[Place, int], unseen: Mapping[Place, int]
 ) -> collections.Counter[Place]:
+    """Return the servers in each domain, from the servers in each place."""
     members: collections.Counter[Place] = collections.Counter()
-    for place, count in counted:
+    for place, count in counts.items():
         for domain in _domains(place):
             members[domain] += count
-    for place in unseen:
-        # A level without a name does not tell which domain it is.
-        members.update(domain for domain in _domains(place) if domain[-1] is not None)
+    for place, count in unseen.items():
+        for domain in _domains(place):
+            if domain[-1] is not None:  # else it is not known which domain it is
+                members[domain] += count
     return members
 
 

@@ -136,6 +136,7 @@ def clouds(draw: st.DrawFn) -> Cloud:
     for number, metadata in enumerate(
         [
             {"rack": "r1"},
+            {"rack": "r1"},
             {"rack": "r2", "rack_weight": "0.5"},
             {"room": "a"},
             {"ssd": "nvme"},

@@ -9,8 +9,9 @@ from oslo_config import cfg
 
 from steelyard import conf as options
 from steelyard.attributes import read
-from steelyard.cloud import Aggregate, Cloud, Flavor, Host
+from steelyard.cloud import Aggregate, Cloud, Flavor, Host, Server
 from steelyard.errors import BadRequest, Conflict, NotFound, PluginError, PolicyNotSupported
+from steelyard.groups import Policy, ServerGroup
 from steelyard.scheduler import FilterScheduler, NoValidHost, Selection
 from steelyard.scheduler.examination import normalise
 from steelyard.weighers.base import Weigher
@@ -273,3 +274,21 @@ def test_multiplier_of_a_weigher_of_its_own_is_read_each_time(scheduler: Any) ->
     growing.multiplied = -1.0
     hosts.append(scheduler.select(request).servers[0].host)
     assert hosts[0] != hosts[1]
+
+
+def test_full_host_in_another_aggregate_of_the_rack_counts(configured: Any) -> None:
+    # The rack of a full host is known only from aggregates that also have candidates. So two hosts of
+    # one rack have the same key only if they are in the same aggregates.
+    hosts = {name: Host(name, 4, 8192, 100) for name in ("first", "second", "other", "full")}
+    hosts["full"] = Host("full", 1, 1024, 10)
+    aggregates = {
+        "a": Aggregate("a", {"rack": "r1"}, ("second",)),
+        "b": Aggregate("b", {"rack": "r1"}, ("first", "full")),
+        "c": Aggregate("c", {"rack": "r2"}, ("other",)),
+    }
+    small = Flavor("small", 1, 1024, 10)
+    group = ServerGroup("softly", Policy.SOFT_ANTI_AFFINITY)
+    found = Cloud(hosts, aggregates, {"small": small}, {"softly": group})
+    found = found.with_servers([Server("uuid-1", "member", small, "full", "softly")])
+    made = FilterScheduler(found, configured("failure_domains = rack\nseed = 1"))
+    assert hosts_of(made, "small", "softly") == ["other"]
