@@ -154,14 +154,14 @@ class ServerEvacuate(Recording, OnCloudFile, Listing):
             metavar="SERVER",
             nargs="?",
             type=cloud_names.SERVER,
-            help="name or UUID of the server; default: all servers of the hosts",
+            help="name or UUID of the server; default: all servers of the failed hosts",
         )
         parser.add_argument(
             "--host",
             action="append",
             metavar="HOST",
             type=cloud_names.HOST,
-            help="failed host; may be repeated; default: the host of the server",
+            help="failed host, instead of SERVER; may be repeated",
         )
         parser.add_argument(
             "--seed", type=int, help="seed of random choices; default: seed in [steelyard]"
@@ -172,11 +172,11 @@ class ServerEvacuate(Recording, OnCloudFile, Listing):
         return _columns(parsed_args)
 
     def result(self, parsed_args: argparse.Namespace) -> Listed:
-        saved = clouds.saved(parsed_args.cloud)
         if (parsed_args.server is None) == (parsed_args.host is None):
             raise errors.BadRequest(
                 "expected the name of a server, or failed hosts with --host, but not both"
             )
+        saved = clouds.saved(parsed_args.cloud)
         scheduler = FilterScheduler(saved.cloud, self.configuration(clouds.overrides(parsed_args)))
         found = self._select(parsed_args, scheduler)
         if found.selection.decisions:

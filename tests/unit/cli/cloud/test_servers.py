@@ -203,6 +203,18 @@ def test_evacuate_rejects_unclear_arguments(
     assert err.startswith(f"steelyard: {said}")
 
 
+def test_evacuate_checks_its_arguments_before_it_reads_the_cloud(run: Run) -> None:
+    status, _, err = run("server", "evacuate", "--cloud", "missing.yaml")
+    assert status == 2
+    assert err.startswith("steelyard: expected the name of a server, or failed hosts with --host")
+
+
+def test_evacuate_help_names_no_default_host(run: Run) -> None:
+    out = " ".join(run("server", "evacuate", "--help").out.split())
+    assert "--host HOST failed host, instead of SERVER; may be repeated" in out
+    assert "default: all servers of the failed hosts" in out
+
+
 def test_server_is_added_and_deleted(steelyard: Any, with_servers: pathlib.Path) -> None:
     argv = ("server", "add", "new", "--flavor", "small", "--host", "h4", "--group", "near")
     status, added, _ = steelyard(*argv)
