@@ -204,7 +204,7 @@ class InvalidCloud(SteelyardError):
 
     ``file`` is the name of the file. ``path`` has the keys and list indices that lead to the
     invalid entry, and ``line`` is its line in the file, if they are known. The error prints as
-    ``file:line: path: message``.
+    ``file:line: where: message``; ``where`` is the path with dots, unless it is set.
     """
 
     def __init__(
@@ -220,10 +220,11 @@ class InvalidCloud(SteelyardError):
         self.file = file
         self.line = line
         self.path = path
+        self.where = ".".join(path)
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
-        where = f" {'.'.join(self.path)}:" if self.path else ""
+        where = f" {self.where}:" if self.where else ""
         return f"{place}:{where} {self.message}"
 
 

@@ -251,6 +251,13 @@ def test_invalid_cloud_prints_its_place(
     assert str(errors.InvalidCloud("is wrong", "a.yaml", line=line, path=path)) == printed
 
 
+def test_invalid_cloud_prints_another_text_for_its_path() -> None:
+    error = errors.InvalidCloud("is wrong", "a.yaml", path=("0",))
+    error.where = "request 1"
+    assert str(error) == "a.yaml: request 1: is wrong"
+    assert error.path == ("0",)
+
+
 def test_invalid_cloud_in_json_has_path_and_text(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "cloud.json"
     file.write_text(json.dumps({"hosts": {"h": {**NODE, "vcpus": "x"}}}))

@@ -6,7 +6,7 @@ API.
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 from steelyard import errors, extras
@@ -51,18 +51,25 @@ def _parsed(file: IO[str], name: str, null: str | None) -> Any:
 
 
 @contextlib.contextmanager
-def placing_mistakes(file: IO[str], name: str) -> Iterator[None]:
-    """Convert a Mistake in the block into InvalidCloud, with the file and the line."""
+def placing_mistakes(
+    file: IO[str], name: str, where: Callable[[Path], str] = ".".join
+) -> Iterator[None]:
+    """Convert a Mistake in the block into InvalidCloud, with the file and the line.
+
+    ``where`` is a function that returns the text for a path.
+    """
     try:
         yield
     except Mistake as mistake:
-        raise errors.InvalidCloud(
+        invalid = errors.InvalidCloud(
             mistake.message,
             name,
             line=_line(file, mistake.path) if mistake.line is None else mistake.line,
             path=mistake.path,
             text=mistake.text,
-        ) from mistake
+        )
+        invalid.where = where(mistake.path)
+        raise invalid from mistake
     except (RecursionError, strict_json.NestingError) as error:
         raise errors.InvalidCloud("nested too deeply", name) from error
     except UnicodeDecodeError as error:

@@ -42,18 +42,18 @@ def test_names_are_numbered_only_for_several_servers() -> None:
     [
         ("[]", r"expected a list of at least one request, got \[\]"),
         ("flavor: small", "expected a list of at least one request, got {"),
-        ("- small", ':1: 0: expected a mapping, got "small"'),
-        ("- {count: 1}", ":1: 0: missing key 'flavor'; required: flavor"),
-        ("- {flavor: small}\n- {flavor: smal}", ":2: 1.flavor: no flavor 'smal'; did you mean"),
-        ("- {flavor: small, group: x}", ":1: 0.group: no server group 'x'; available: 'apart'"),
-        ("- {flavor: small, count: 0}", ":1: 0.count: expected a whole number from 1 to 100000"),
-        ("- {flavor: small, cuont: 1}", ":1: 0.cuont: unknown key 'cuont'; did you mean 'count'"),
-        ("- {flavor: small, name: ''}", ":1: 0.name: invalid name '': expected at least one"),
-        ("- {flavor: small, name: old-2}", ":1: 0.name: server 'old-2' already exists in the"),
-        ("- {flavor: small, name: old, count: 2}", ":1: 0.name: server 'old-2' already exists"),
+        ("- small", ':1: request 1: expected a mapping, got "small"'),
+        ("- {count: 1}", ":1: request 1: missing key 'flavor'; required: flavor"),
+        ("- {flavor: small}\n- {flavor: smal}", ":2: request 2: flavor: no flavor 'smal'; did"),
+        ("- {flavor: small, group: x}", ":1: request 1: group: no server group 'x'; avail"),
+        ("- {flavor: small, count: 0}", ":1: request 1: count: expected a whole number from"),
+        ("- {flavor: small, cuont: 1}", ":1: request 1: cuont: unknown key 'cuont'; did"),
+        ("- {flavor: small, name: ''}", ":1: request 1: name: invalid name '': expected"),
+        ("- {flavor: small, name: old-2}", ":1: request 1: name: server 'old-2' already exists"),
+        ("- {flavor: small, name: old, count: 2}", ":1: request 1: name: server 'old-2' already"),
         (
             "- {flavor: small, name: a-1}\n- {flavor: small, name: a, count: 3}",
-            ":2: 1.name: server 'a-1' already exists in the cloud or in the file; choose another",
+            ":2: request 2: name: server 'a-1' already exists in the cloud or in the file; choose",
         ),
         ("- {flavor: small, flavor: small}", ":1: duplicate key 'flavor'"),
     ],
@@ -62,3 +62,9 @@ def test_load_mistake_is_reported_with_its_place(requests: Any, text: str, said:
     with pytest.raises(InvalidCloud, match=said) as caught:
         requests(text)
     assert str(caught.value.file).endswith("requests.yaml")
+
+
+def test_load_mistake_has_the_path_of_keys_and_indices(requests: Any) -> None:
+    with pytest.raises(InvalidCloud) as caught:
+        requests("- {flavor: small}\n- {flavor: smal}")
+    assert (caught.value.path, caught.value.where) == (("1", "flavor"), "request 2: flavor")
