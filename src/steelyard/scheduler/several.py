@@ -1,8 +1,8 @@
-"""The selection of hosts for the servers of several requests, and of several lost hosts."""
+"""The selection of hosts for the servers of several requests, and of several failed hosts."""
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from steelyard.cloud import Cloud, Server, model
 from steelyard.cloud.files.request_file import WantedServers
@@ -11,16 +11,31 @@ from steelyard.scheduler.pipeline import FilterScheduler, NoValidHost, Selection
 from steelyard.text.wording import counted
 
 
+class NoValidHostForRequest(NoValidHost):
+    """A server of one of several requests that no host fits, so that none of them is placed."""
+
+    def __init__(self, error: NoValidHost, number: int, requests: Sequence[WantedServers]) -> None:
+        """Initialise the error. ``number`` is the number of the request among them, from 1."""
+        super().__init__(error.decisions, error.count)
+        self.number = number
+        self.wanted = requests[number - 1]
+        self.add_note(
+            f"request {number} of {len(requests)}, {_described(self.wanted)}, has no valid host: "
+            f"no server of any request was placed"
+        )
+
+
 def select_all(scheduler: FilterScheduler, requests: Sequence[WantedServers]) -> Selection:
     """Select hosts for the servers of all requests, each as if the ones before it were placed.
 
-    Nothing changes until ``commit``. Raises the errors of ``FilterScheduler.select``; a note of
-    NoValidHost names the request.
+    Nothing changes until ``commit``. Raises the errors of ``FilterScheduler.select``, and
+    NoValidHostForRequest as NoValidHost.
     """
     with scheduler.alone():
         cloud = scheduler.cloud
         taken = {server.name for server in cloud.servers.values()}
         taken.update(name for wanted in requests for name in wanted.own_names())
+        free: dict[str, Iterator[str]] = {}
         decisions: list[Decision] = []
         try:
             for number, wanted in enumerate(requests, 1):
@@ -28,12 +43,12 @@ def select_all(scheduler: FilterScheduler, requests: Sequence[WantedServers]) ->
                 try:
                     selection = scheduler.select(request, wanted.count)
                 except NoValidHost as error:
-                    error.add_note(
-                        f"request {number} of {len(requests)}, {_described(wanted)}, has no valid "
-                        f"host: no server of any request was placed"
-                    )
-                    raise
-                named = _named(selection, wanted, taken)
+                    raise NoValidHostForRequest(error, number, requests) from error
+                names = wanted.own_names()
+                if not names:
+                    unused = free.setdefault(wanted.flavor, _free_names(wanted.flavor, taken))
+                    names = list(itertools.islice(unused, wanted.count))
+                named = _named(selection, names)
                 scheduler.commit(named)
                 decisions += named.decisions
         finally:
@@ -97,13 +112,16 @@ def _without(cloud: Cloud, hosts: Collection[str]) -> Cloud:
     )
 
 
-def _named(selection: Selection, wanted: WantedServers, taken: set[str]) -> Selection:
-    """Return the selection with the names of the request, or else with names not taken."""
-    numbered = (f"{wanted.flavor}-{number}" for number in itertools.count(1))
-    names = wanted.own_names() or list(
-        itertools.islice((name for name in numbered if name not in taken), wanted.count)
-    )
-    taken.update(names)
+def _free_names(flavor: str, taken: Collection[str]) -> Iterator[str]:
+    """Yield the names for servers of the flavor that are not taken, each one once."""
+    for number in itertools.count(1):
+        name = f"{flavor}-{number}"
+        if name not in taken:
+            yield name
+
+
+def _named(selection: Selection, names: Sequence[str]) -> Selection:
+    """Return the selection with these names of its servers."""
     return Selection(
         selection.version,
         tuple(

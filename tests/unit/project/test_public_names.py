@@ -51,7 +51,7 @@ PUBLIC = {
 # Packages whose ``__all__`` is for steelyard alone.
 INTERNAL = {"steelyard.analysis.checks", "steelyard.conf", "steelyard.page"}
 # Internal errors. Users catch their public base classes, or those of oslo.config.
-NARROWER = {"InvalidOption", "StillBeingCreated", "TryAgain"}
+NARROWER = {"InvalidOption", "NoValidHostForRequest", "StillBeingCreated", "TryAgain"}
 # This module can be imported only if Nova is installed.
 NEEDS_NOVA = "steelyard.nova"
 # Objects that web servers load by name, and that make applications for services.

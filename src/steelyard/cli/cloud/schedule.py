@@ -91,6 +91,7 @@ class Schedule(Recording, RequestListing):
                     **summary,
                     "placed": 0,
                     "committed": False,
+                    **_failed_request(error),
                     "causes": _fields(error.decision.causes),
                     "trial_causes": _fields(error.decision.trial_causes),
                 },
@@ -120,7 +121,7 @@ class Schedule(Recording, RequestListing):
         if parsed_args.requests is not None:
             requests = request_file.load(parsed_args.requests, scheduler.cloud)
             servers = sum(each.count for each in requests)
-            summary = {"requests": len(requests), "servers": servers}
+            summary = {"requests": len(requests), "servers": servers, "failed_request": None}
             return functools.partial(several.select_all, scheduler, requests), summary
         request = self.request(parsed_args, scheduler)
         count = parsed_args.count
@@ -173,6 +174,13 @@ def _saved(parsed_args: argparse.Namespace) -> SavedCloud | None:
 
 def _fields(causes: Iterable[Cause]) -> list[dict[str, Any]]:
     return list(map(dataclasses.asdict, causes))
+
+
+def _failed_request(error: NoValidHost) -> dict[str, Any]:
+    """Return the field for the request of a file that has no valid host, if there is a file."""
+    if not isinstance(error, several.NoValidHostForRequest):
+        return {}
+    return {"failed_request": {"number": error.number, **dataclasses.asdict(error.wanted)}}
 
 
 def _trials(decisions: Sequence[Decision], count: int) -> list[str]:

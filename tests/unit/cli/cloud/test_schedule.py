@@ -161,6 +161,7 @@ def test_schedule_commits_the_servers_of_all_requests(
     assert found["summary"] == {
         "requests": 2,
         "servers": 3,
+        "failed_request": None,
         "placed": 3,
         "committed": True,
         "causes": [],
@@ -188,7 +189,15 @@ def test_schedule_saves_no_request_if_one_has_no_host(
     )
     assert cloud.read_text() == before
     status, out, _ = run(*argv, "-f", "json")
-    assert json.loads(out)["summary"]["placed"] == 0
+    summary = json.loads(out)["summary"]
+    assert summary["placed"] == 0
+    assert summary["failed_request"] == {
+        "number": 3,
+        "flavor": "fast",
+        "count": 1,
+        "group": None,
+        "name": "db",
+    }
 
 
 @pytest.mark.parametrize("option", ["flavor", "group", "count"])
