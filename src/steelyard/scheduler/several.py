@@ -68,7 +68,8 @@ class Evacuation:
 def select_evacuation(scheduler: FilterScheduler, hosts: Collection[str]) -> Evacuation:
     """Select other hosts for all servers of these hosts, each as if the ones before it had moved.
 
-    The largest servers come first: by RAM, vCPUs and disk. None of these hosts is a candidate.
+    The largest servers come first: by RAM, vCPUs and disk. None of these hosts is a candidate, and
+    none counts as a host of a server group, so that a group with the policy ``affinity`` can move.
     Nothing changes until ``commit``. Raises NotFound if a host is missing.
     """
     with scheduler.alone():
@@ -99,7 +100,7 @@ def _largest_first(server: Server) -> tuple[int, int, int, str]:
 
 
 def _without(cloud: Cloud, hosts: Collection[str]) -> Cloud:
-    """Return the cloud without these hosts. Their servers stay until they are moved."""
+    """Return the cloud without these hosts, in which the servers on them have still to be moved."""
     return dataclasses.replace(
         cloud,
         hosts={name: host for name, host in cloud.hosts.items() if name not in hosts},
@@ -108,6 +109,10 @@ def _without(cloud: Cloud, hosts: Collection[str]) -> Cloud:
                 each, hosts=tuple(host for host in each.hosts if host not in hosts)
             )
             for name, each in cloud.aggregates.items()
+        },
+        server_groups={
+            name: dataclasses.replace(each, hosts=each.hosts.difference(hosts))
+            for name, each in cloud.server_groups.items()
         },
     )
 

@@ -63,10 +63,11 @@ class WorkingCloud:
 
     @functools.cached_property
     def _members(self) -> dict[str, dict[str, str]]:
-        """The servers of each group, and the host of each server."""
+        """The servers of each group, and the host of each server, unless the cloud lacks it."""
         found: dict[str, dict[str, str]] = collections.defaultdict(dict)
         for server in self.servers.values():
-            if server.group is not None:
+            # An evacuation leaves out failed hosts. A group's servers need not join those there.
+            if server.group is not None and server.host in self._cloud.hosts:
                 found[server.group][server.uuid] = server.host
         return found
 
@@ -134,7 +135,7 @@ class WorkingCloud:
 
     def _leave(self, server: Server) -> None:
         index = self.hosts.index.get(server.host)
-        if index is None:  # the server leaves a host that has failed
+        if index is None:  # the server leaves a failed host
             return
         state = self.hosts.version[index]
         others = [each for uuid, each in state.instances.items() if uuid != server.uuid]

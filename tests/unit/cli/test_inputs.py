@@ -35,6 +35,7 @@ _MORE = {
     ("query", "--cloud"): ["--flavor", "x"],
     ("query", "--os-cloud"): ["--resources", "VCPU:1"],
     ("schedule", "--cloud"): ["--flavor", "x"],
+    ("server evacuate", "--cloud"): ["--host", "x"],
 }
 # These read the cloud file first; the functional tests of recording have one.
 _RECORDING = {"schedule", "server move", "server evacuate"}

@@ -135,8 +135,9 @@ class ServerEvacuate(Recording, OnCloudFile, Listing):
     """Move the servers of a cloud file away from failed hosts.
 
     The scheduler chooses the hosts as for a migration. With --host, all servers of these hosts
-    move, the largest first, and to none of these hosts. With --url or --os-cloud, the recorded
-    allocations of the servers on their hosts move too; their other allocations stay.
+    move, the largest first, and to none of these hosts. Servers of a group with the policy
+    affinity move together. With --url or --os-cloud, the recorded allocations of the servers on
+    their hosts move too; their other allocations stay.
 
     The file is rewritten once, and the command reports lost comments and anchors. A server that
     no other host fits stays, and then the exit status is 1.

@@ -163,6 +163,35 @@ def test_evacuate_moves_the_servers_of_several_hosts_largest_first(
     }
 
 
+def test_evacuate_moves_a_group_with_affinity_from_failed_hosts_to_one_host(
+    steelyard: Any, cloud: pathlib.Path
+) -> None:
+    cloud.write_text(
+        "hosts:\n"
+        "  h1: {vcpus: 4, ram_mb: 4096, disk_gb: 100}\n"
+        "  h2: {vcpus: 4, ram_mb: 4096, disk_gb: 100}\n"
+        "  h3: {vcpus: 4, ram_mb: 4096, disk_gb: 100}\n"
+        "  h4: {vcpus: 4, ram_mb: 4096, disk_gb: 100}\n"
+        "flavors: {small: {vcpus: 1, ram_mb: 1024, disk_gb: 10}}\n"
+        "server_groups: {all-lost: {policy: affinity}, one-left: {policy: affinity}}\n"
+        "servers:\n"
+        "  a1: {host: h1, flavor: small, group: all-lost}\n"
+        "  a2: {host: h1, flavor: small, group: all-lost}\n"
+        "  a3: {host: h2, flavor: small, group: all-lost}\n"
+        "  b1: {host: h2, flavor: small, group: one-left}\n"
+        "  b2: {host: h4, flavor: small, group: one-left}\n"
+    )
+    status, found, err = steelyard("server", "evacuate", "--host", "h1", "--host", "h2")
+    assert (status, err) == (0, "steelyard: 4 servers moved\n")
+    hosts = {row["server"]: row["to"] for row in found["servers"]}
+    assert hosts == {"a1": "h3", "a2": "h3", "a3": "h3", "b1": "h4"}
+    groups = Cloud.load(cloud).server_groups
+    assert {name: set(group.hosts) for name, group in groups.items()} == {
+        "all-lost": {"h3"},
+        "one-left": {"h4"},
+    }
+
+
 def test_evacuate_keeps_servers_without_another_host(
     steelyard: Any, with_servers: pathlib.Path
 ) -> None:
