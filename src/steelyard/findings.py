@@ -39,6 +39,9 @@ class Check(enum.StrEnum):
     MALFORMED_REQUEST = "malformed-request"
     KEY_NOVA_READS = "key-nova-reads"
     REFUSED_BY_NOVA = "refused-by-nova"
+    GROUP_VIOLATION = "group-violation"
+    MISPLACED_SERVER = "misplaced-server"
+    OVERCOMMITTED_HOST = "overcommitted-host"
     STALE_ACCEPTANCE = "stale-acceptance"
 
     INVALID_OPTION = "invalid-option"

@@ -10,9 +10,10 @@ from oslo_config import cfg
 
 from steelyard import plugins
 from steelyard.analysis.kinds import HostKinds
-from steelyard.cloud import Cloud
+from steelyard.cloud import Cloud, Flavor
 from steelyard.cloud.host_state import HostState, Request, host_states
-from steelyard.filters.base import FILTERS, Filter, Rejections
+from steelyard.cloud.model import known
+from steelyard.filters.base import FILTERS, SILENT, Filter, Rejections
 from steelyard.filters.capacity import CapacityFilter, FreeCapacity, ResourceDemand, keep_amounts
 from steelyard.resources import FIELDS, HOST_CLASSES, flavor_amounts
 from steelyard.scheduler import FilterScheduler
@@ -37,8 +38,10 @@ class Fitting:
     """The hosts of a cloud, filtered by the enabled filters for its flavors."""
 
     def __init__(self, cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> None:
+        self.cloud = cloud
         self._scheduler = FilterScheduler(cloud, conf)
-        self._capacity = FreeCapacity(conf)
+        self._flavors = _flavors(cloud)
+        self.capacity = FreeCapacity(conf)
         self._filters_capacity = CapacityFilter in map(type, self._scheduler.filters.values())
         self._examinations: dict[str, _Examination] = {}
         self._lacking_hosts: Sequence[HostState] = []
@@ -47,12 +50,20 @@ class Fitting:
         self.emptied = HostKinds(map(_emptied, self.present.hosts))
         """All hosts, as if empty and in service."""
         states = [*self.present.hosts, *self.emptied.hosts]
-        self._capacity.keep(states)
+        self.capacity.keep(states)
         keep_amounts(self._scheduler.filters.values(), states)
+
+    @property
+    def failure_domains(self) -> tuple[str, ...]:
+        """The aggregate metadata keys that name failure domains, from near to far."""
+        return self._scheduler.failure_domains
+
+    def _request(self, flavor: str) -> Request:
+        return Request(known("flavor", flavor, self._flavors))
 
     def of(self, flavor: str, kinds: HostKinds, hosts: Sequence[HostState]) -> list[HostState]:
         """Return those of the hosts that fit the flavor; ``kinds`` are those of the hosts."""
-        request = self._scheduler.request(flavor)
+        request = self._request(flavor)
         fitting = list(hosts)
         for name, filter_ in self._scheduler.filters.items():
             passing = kinds.passing(name, filter_, fitting, request)
@@ -71,7 +82,7 @@ class Fitting:
 
         ``kinds`` are those of the hosts, and ``first`` is the position of the first host.
         """
-        request = self._scheduler.request(flavor)
+        request = self._request(flavor)
         rejected: list[Sequence[int]] = []
         for name, filter_ in self._scheduler.filters.items():
             passing = kinds.passing(name, filter_, hosts, request)
@@ -107,14 +118,14 @@ class Fitting:
     ) -> Iterable[Sequence[float]]:
         """Return for each resource the missing part on each host, as a share of the amount."""
         if wanted.keys() <= HOST_CLASSES.keys():
-            columns = self._capacity.columns(hosts)
+            columns = self.capacity.columns(hosts)
             return [
                 _lacking(amount, columns[resource_class].left)
                 for resource_class, amount in wanted.items()
             ]
         rows = [
             [_missing_share(demand) for demand in demands]
-            for demands in self._capacity.demands(hosts, wanted)
+            for demands in self.capacity.demands(hosts, wanted)
         ]
         return itertools.zip_longest(*rows, fillvalue=0.0)
 
@@ -139,16 +150,23 @@ class Fitting:
 
     def missing(self, flavor: str, host: HostState) -> "Missing":
         """Return every reason why the host does not fit the flavor."""
-        wanted = flavor_amounts(self._scheduler.request(flavor).flavor)
-        (demands,) = self._capacity.demands([host], wanted)
+        wanted = flavor_amounts(self._request(flavor).flavor)
+        (demands,) = self.capacity.demands([host], wanted)
         return self._missing(flavor, host, sum(map(_missing_share, demands)))
 
+    def first_rejection(self, flavor: str, host: HostState) -> Verdict:
+        """Return the first reason why the host does not fit the flavor; it must not fit."""
+        return next(self._rejections(flavor, host), SILENT)
+
     def _missing(self, flavor: str, host: HostState, share: float) -> "Missing":
-        if flavor not in self._examinations:
-            request = self._scheduler.request(flavor)
-            self._examinations[flavor] = _Examination(request, self._scheduler.filters)
-        verdicts = tuple(self._examinations[flavor].rejections(host))
+        verdicts = tuple(self._rejections(flavor, host))
         return Missing(len(verdicts), share, host.host, flavor, verdicts)
+
+    def _rejections(self, flavor: str, host: HostState) -> Iterator[Verdict]:
+        if flavor not in self._examinations:
+            request = self._request(flavor)
+            self._examinations[flavor] = _Examination(request, self._scheduler.filters)
+        return self._examinations[flavor].rejections(host)
 
 
 class _Examination:
@@ -185,6 +203,11 @@ class Missing:
 
     def __str__(self) -> str:
         return "; and ".join(self.reasons)
+
+
+def _flavors(cloud: Cloud) -> Mapping[str, Flavor]:
+    """Return the flavors of the cloud by name, with those that only its servers have."""
+    return {**{each.flavor.name: each.flavor for each in cloud.servers.values()}, **cloud.flavors}
 
 
 def _missing_share(demand: ResourceDemand) -> float:

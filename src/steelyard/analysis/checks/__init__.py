@@ -1,11 +1,11 @@
-"""Checks of a cloud's aggregates, flavors and hosts.
+"""Checks of a cloud's aggregates, flavors, hosts and servers.
 
 Each check is a function that reads the cloud and yields findings.
 """
 
 from oslo_config import cfg
 
-from steelyard.analysis.checks import fits, forced, near_misses, novas_keys, values
+from steelyard.analysis.checks import fits, forced, near_misses, novas_keys, placed, values
 from steelyard.analysis.checks.checked_cloud import CheckedCloud
 from steelyard.analysis.fitting import Fitting
 from steelyard.analysis.progress import Watching, unwatched
@@ -45,6 +45,9 @@ def check(
     fitting = Fitting(cloud, conf)
     found += fits.flavors(fitting, watch(list(cloud.flavors), "flavors"))
     found += fits.hosts(fitting, list(cloud.flavors), watch)
+    found += placed.groups(fitting)
+    found += placed.servers(fitting)
+    found += placed.hosts(fitting)
     return sorted(set(found), key=_order)
 
 
