@@ -38,6 +38,11 @@ _ERRORS = {
     413: errors.BadRequest,
     502: errors.BackendRefused,
 }
+# The errors of answers with status 503 that do not ask to list the tags later, by their reason.
+_ERRORS_BY_REASON: Mapping[str, type[errors.ServiceError]] = {
+    FaultReason.BACKEND_UNREACHABLE: errors.BackendUnreachable,
+    FaultReason.UPGRADE_NEEDED: errors.UpgradeNeeded,
+}
 # Statuses after which the request may have had an effect, unless the reason says otherwise.
 _UNKNOWN = frozenset({503, 504})
 # Other servers often answer requests for unknown paths with these statuses, so they count as the
@@ -164,8 +169,9 @@ class TagsClient:
             return self._service.unexpected(
                 f"status {status}, a redirect to {where!r:.200}, which is not followed"
             )
-        if status == 503 and _fault(answer).get("reason") == FaultReason.BACKEND_UNREACHABLE:
-            return errors.BackendUnreachable(message)
+        kind = _ERRORS_BY_REASON.get(str(_fault(answer).get("reason")))
+        if status == 503 and kind is not None:
+            return kind(message)
         if status in _UNKNOWN:
             return errors.OutcomeUnknown(f"{_SERVICE} answered {status}: {message}")
         if reason is None and (status in _OURS_ALONE or status not in _ERRORS):

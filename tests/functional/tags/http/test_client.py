@@ -279,6 +279,12 @@ FAULT = json.dumps({"forbidden": {"code": 403, "message": "not\n you"}}).encode(
 UNREACHABLE = json.dumps(
     {"serviceUnavailable": {"code": 503, "message": "try again", "reason": "backendUnreachable"}}
 ).encode()
+OUTDATED = json.dumps(
+    {"serviceUnavailable": {"code": 503, "message": "upgrade", "reason": "upgradeNeeded"}}
+).encode()
+ODD = json.dumps(
+    {"serviceUnavailable": {"code": 503, "message": "odd", "reason": ["upgradeNeeded"]}}
+).encode()
 UNKNOWN = json.dumps(
     {"serviceUnavailable": {"code": 503, "message": "list them", "reason": "outcomeUnknown"}}
 ).encode()
@@ -298,6 +304,9 @@ KEYSTONE = json.dumps({"error": {"code": 401, "message": "token expired"}}).enco
         (("502 No", HTML), errors.ServiceError, "status 502: <html>"),
         (("503 No", HTML), errors.OutcomeUnknown, "answered 503: <html>"),
         (("503 No", UNREACHABLE), errors.BackendUnreachable, "try again"),
+        (("503 No", OUTDATED), errors.UpgradeNeeded, "^upgrade$"),
+        (("503 No", ODD), errors.OutcomeUnknown, "answered 503: odd"),
+        (("500 No", OUTDATED), errors.ServiceError, "answered 500: upgrade"),
         (("503 No", UNKNOWN), errors.OutcomeUnknown, "answered 503: list them"),
         (("504 No", b""), errors.OutcomeUnknown, "answered 504: no reason given"),
         (("401 No", b'{"error": {}, ' + KEYSTONE[1:]), errors.Unauthorized, '{"error": {}, "err'),
