@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from steelyard.sql.stores import Text
+from steelyard.sql.text_columns import Text
 
 metadata = sa.MetaData()
 

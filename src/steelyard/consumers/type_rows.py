@@ -9,7 +9,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from steelyard.consumers.model import KEY_OF_TYPES, VERSION_TABLE, consumer_types, consumers
 from steelyard.consumers.names import UNKNOWN, ConsumerType
 from steelyard.sql.database_errors import violates
-from steelyard.sql.stores import TryAgain
+from steelyard.sql.transactions import TryAgain
 
 _revisions = sa.table(VERSION_TABLE, sa.column("version_num"))
 

@@ -6,10 +6,8 @@ other stores and with other tables.
 
 import contextlib
 import functools
-import random
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import alembic.config
 import alembic.operations
@@ -20,44 +18,12 @@ import sqlalchemy as sa
 from oslo_log import log as logging
 
 from steelyard import errors
-from steelyard.sql import engines, schema_changes, sqlite_files
-from steelyard.sql.database_errors import driver_message, is_transient, translated
-from steelyard.sql.engines import READING, WRITING, Purpose
+from steelyard.sql import engines, schema_changes, sqlite_files, transactions
+from steelyard.sql.database_errors import translated
+from steelyard.sql.engines import READING, WRITING
+from steelyard.sql.transactions import AnswerT
 
 LOG = logging.getLogger(__name__)
-
-# Seconds before each attempt at a transaction, varied at random so that two transactions that
-# deadlocked do not retry in step.
-_PAUSES = (0, 0.02, 0.04, 0.08, 0.16)
-
-AnswerT = TypeVar("AnswerT")
-
-
-class TryAgain(errors.ConcurrentUpdate):
-    """An error for a row that another transaction removed while this one relied on it.
-
-    The store retries a transaction that raises this. Inside a caller's transaction, the caller gets
-    the error and can go on: the database has not aborted the transaction.
-    """
-
-
-class Text(sa.TypeDecorator[str]):
-    """Text that every database compares code point by code point.
-
-    Most collations of MySQL, even binary ones, ignore spaces at the end.
-    """
-
-    impl = sa.String
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[str]:
-        if dialect.name not in ("mysql", "mariadb"):
-            return sa.String(self.length)
-        # A mysql:// URL may lead to a MariaDB server.
-        is_mariadb = getattr(dialect, "is_mariadb", False)
-        return sa.String(
-            self.length, collation="utf8mb4_nopad_bin" if is_mariadb else "utf8mb4_0900_bin"
-        )
 
 
 class Store:
@@ -207,7 +173,7 @@ class Store:
 
         The work must change nothing. It runs again if the transaction is retried.
         """
-        return self._run(work, READING)
+        return transactions.run(self._database, work, READING)
 
     def in_a_transaction(self, work: Callable[[sa.Connection], AnswerT]) -> AnswerT:
         """Run the work in a transaction for writing, and return its result.
@@ -215,26 +181,7 @@ class Store:
         Its changes are made together or not at all. The work runs again if the transaction is
         retried, so it must have no effects outside of the database.
         """
-        return self._run(work, WRITING)
-
-    def _run(self, work: Callable[[sa.Connection], AnswerT], purpose: Purpose) -> AnswerT:
-        with translated():
-            if isinstance(self._database, sa.Connection):
-                return _inside(self._database, work, purpose)
-            for pause in _PAUSES:
-                if pause:  # time.sleep(0) would let other threads and processes run first
-                    time.sleep(pause * random.uniform(0.5, 1.5))
-                try:
-                    return _at_once(self._database, work, purpose)
-                except (TryAgain, sa.exc.DBAPIError) as error:
-                    if not isinstance(error, TryAgain) and not is_transient(error):
-                        raise
-                    failure = error
-        if isinstance(failure, TryAgain):
-            raise failure
-        raise errors.TransactionAborted(
-            f"the database aborted the transaction {len(_PAUSES)} times: {driver_message(failure)}"
-        ) from failure
+        return transactions.run(self._database, work, WRITING)
 
     def _migrate(
         self,
@@ -370,41 +317,3 @@ def _keep_step(*, ctx: Any, **_: Any) -> None:
     """
     if ctx.dialect.name in ("mysql", "mariadb"):
         ctx.connection.exec_driver_sql("COMMIT")
-
-
-def _at_once(
-    engine: sa.Engine, work: Callable[[sa.Connection], AnswerT], purpose: Purpose
-) -> AnswerT:
-    with engine.begin() as connection:
-        engines.begin(connection, purpose)
-        return work(connection)
-
-
-def _inside(
-    connection: sa.Connection, work: Callable[[sa.Connection], AnswerT], purpose: Purpose
-) -> AnswerT:
-    """Run the work inside the caller's transaction, which only the caller can retry."""
-    engines.join(connection, purpose)
-    savepoint = connection.begin_nested()
-    try:
-        answer = work(connection)
-        savepoint.commit()
-    except BaseException as error:
-        if not is_transient(error):
-            _undo(savepoint, connection)
-            raise
-        # The database may have undone the caller's earlier changes, too. Without this, the caller
-        # could go on, and commit the rest without them.
-        connection.invalidate()
-        raise errors.TransactionAborted(
-            f"the database aborted the transaction: {driver_message(error)}; roll it back and retry"
-        ) from error
-    return answer
-
-
-def _undo(savepoint: sa.NestedTransaction, connection: sa.Connection) -> None:
-    """Roll back to the savepoint, and raise no error: the caller raises the original one."""
-    try:
-        savepoint.rollback()
-    except sa.exc.SQLAlchemyError:
-        connection.invalidate()

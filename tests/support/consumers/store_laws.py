@@ -17,7 +17,7 @@ from steelyard.errors import (
     NotFound,
     ServiceError,
 )
-from steelyard.sql.stores import Text
+from steelyard.sql.text_columns import Text
 
 C1, C2, C3 = (f"00000000-0000-4000-8000-00000000000{n}" for n in (1, 2, 3))
 P1, P2 = (f"10000000-0000-4000-8000-00000000000{n}" for n in (1, 2))

@@ -10,7 +10,8 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from steelyard import errors
-from steelyard.sql.stores import AnswerT, Store, is_left_to_host
+from steelyard.sql.stores import Store, is_left_to_host
+from steelyard.sql.transactions import AnswerT
 from steelyard.tags.backends.base import BackendIdentity
 from steelyard.tags.database import model, ownership, rows, watched
 from steelyard.tags.database.model import instances, marks, operations, tags

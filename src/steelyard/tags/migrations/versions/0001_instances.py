@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from steelyard.sql.schema_changes import SchemaEditor
-from steelyard.sql.stores import Text
+from steelyard.sql.text_columns import Text
 
 revision = "0001"
 down_revision = None
