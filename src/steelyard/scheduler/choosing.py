@@ -53,7 +53,7 @@ class Choosing(Protocol):
         """Return the host for the next server. The hosts have the servers before it."""
 
 
-class InFull:
+class FullChoosing:
     """Choices for which every plugin is asked about every host."""
 
     def __init__(
@@ -82,7 +82,7 @@ class InFull:
         return Choice(host, len(passed), lambda: examined)
 
 
-class WithKeptAnswers:
+class KeptAnswersChoosing:
     """Choices with the kept answers, for filters that are all host-local.
 
     A host that is rejected for one server is no candidate for the next ones.

@@ -20,7 +20,7 @@ from steelyard.consumers.base import ConsumerModel
 from steelyard.filters.base import FILTERS, Filter
 from steelyard.filters.trial import TrialMode
 from steelyard.groups import ServerGroup, check_supported
-from steelyard.scheduler.choosing import Choosing, InFull, WithKeptAnswers
+from steelyard.scheduler.choosing import Choosing, FullChoosing, KeptAnswersChoosing
 from steelyard.scheduler.decision import Decision
 from steelyard.scheduler.examination import Examiner
 from steelyard.scheduler.ranking import Draw
@@ -202,7 +202,7 @@ class FilterScheduler:
             staying = self._working.server(server)
             hosts = self._working.hosts
             filters = {name: each for name, each in self.filters.items() if each.RUN_ON_REBUILD}
-            choosing = InFull(
+            choosing = FullChoosing(
                 dataclasses.replace(self._examiner, filters=filters),
                 hosts,
                 [hosts.index[staying.host]],
@@ -264,9 +264,11 @@ class FilterScheduler:
         )
         if not is_host_local or examiner.trial_mode.logs_passing(self.filters):
             candidates = [index for index in range(len(hosts)) if index not in excluded]
-            return InFull(examiner, hosts, candidates, self._draw)
+            return FullChoosing(examiner, hosts, candidates, self._draw)
         self._working.rankings.forget_old()
-        return WithKeptAnswers(examiner, self._working.rankings, frozenset(excluded), self._draw)
+        return KeptAnswersChoosing(
+            examiner, self._working.rankings, frozenset(excluded), self._draw
+        )
 
     def _new_uuid(self) -> str:
         while True:  # an earlier run may have had the same seed
