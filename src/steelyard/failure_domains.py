@@ -42,6 +42,15 @@ class FailureDomains:
         return last
 
 
+def values_of(key: str, aggregates: Iterable[object]) -> list[str]:
+    """Return the values that the aggregates of a host give the metadata key, in text order.
+
+    Empty values are left out. The first one counts.
+    """
+    stated = (read_mapping(aggregate, "metadata").get(key) for aggregate in aggregates)
+    return sorted({str(value).strip() for value in stated if value is not None} - {""})
+
+
 class _List(NamedTuple):
     """A list of aggregates, a copy of it, and the place of hosts in these aggregates."""
 

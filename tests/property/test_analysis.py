@@ -117,10 +117,8 @@ def test_rooms_count_servers_that_scheduler_places(cloud: Cloud, ram_mb: int) ->
     cloud = Cloud(
         cloud.hosts, cloud.aggregates, {**cloud.flavors, "more": flavor}, {}, cloud.servers
     )
-    found = {
-        room.host: room
-        for room in capacity.HostRooms(FilterScheduler(cloud, configured())).rooms("more")
-    }
+    rooms = capacity.HostRooms(FilterScheduler(cloud, configured())).of("more")
+    found = {room.host: room for room in rooms.rooms}
     assert list(found) == list(cloud.hosts)
     placed: dict[str, int] = dict.fromkeys(cloud.hosts, 0)
     scheduler = FilterScheduler(cloud, configured())
@@ -134,8 +132,10 @@ def test_rooms_count_servers_that_scheduler_places(cloud: Cloud, ram_mb: int) ->
         placed[selection.servers[0].host] += 1
     assert {name: room.more for name, room in found.items()} == placed
     assert {name: room.verdict.reason for name, room in found.items()} == reasons
-    assert sum(limit.hosts for limit in capacity.limits(found.values())) == len(cloud.hosts)
-    assert sum(limit.more for limit in capacity.limits(found.values())) == sum(placed.values())
+    assert sum(limit.hosts for limit in rooms.limits()) == len(cloud.hosts)
+    assert sum(limit.more for limit in rooms.limits()) == sum(placed.values())
+    fitting = sum(map(bool, placed.values()))
+    assert rooms.total == (sum(placed.values()), False, fitting, len(cloud.hosts))
 
 
 @given(st.text(max_size=6), st.text(max_size=6))
@@ -146,7 +146,7 @@ def test_near_miss_is_symmetric_and_irreflexive(one: str, other: str) -> None:
 
 def test_rooms_stop_counting_for_flavor_without_amounts() -> None:
     cloud = Cloud({"h": Host("h", 1, 1, 1)}, {}, {"f": Flavor("f", 0, 0, 0)})
-    (room,) = capacity.HostRooms(FilterScheduler(cloud, configured())).rooms("f")
+    (room,) = capacity.HostRooms(FilterScheduler(cloud, configured())).of("f").rooms
     assert (room.more, room.verdict.reason) == (
         capacity.MOST,
         "at most 1000 servers are tried per host",
@@ -158,7 +158,7 @@ def test_rooms_name_failing_filter(monkeypatch: Any) -> None:
     scheduler = FilterScheduler(cloud, configured())
     monkeypatch.setattr(scheduler.filters["CapacityFilter"], "server_limits", lambda *_: 1 / 0)
     with pytest.raises(PluginError, match="'CapacityFilter' failed: ZeroDivisionError"):
-        capacity.HostRooms(scheduler).rooms("f")
+        capacity.HostRooms(scheduler).of("f")
 
 
 @settings(max_examples=examples(20))

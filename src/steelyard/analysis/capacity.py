@@ -1,8 +1,16 @@
-"""The number of additional servers of a flavor that fit on each host, and the limiting cause."""
+"""The number of additional servers of a flavor that fit on each host, and the limiting cause.
+
+Each host is counted on its own, as if all additional servers went there. They may join a server
+group. With the policy ``anti-affinity``, a host has room for servers up to the rule
+``max_server_per_host``, less those of the group that it has. With ``affinity``, only hosts of the
+group have room; in a group without servers, every host has, but all servers go to one of them, so
+the room of several hosts is that of the largest. Soft policies limit nothing.
+"""
 
 import bisect
 import collections
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -13,6 +21,7 @@ from steelyard.cloud import Server
 from steelyard.cloud.host_state import HostState, Request, host_states
 from steelyard.filters.base import FILTERS, Filter, ServerLimit
 from steelyard.filters.capacity import keep_amounts
+from steelyard.groups import Policy
 from steelyard.scheduler import FilterScheduler
 from steelyard.verdict import PASSED, Verdict
 
@@ -34,6 +43,16 @@ class Room(NamedTuple):
     verdict: Verdict
 
 
+class RoomCount(NamedTuple):
+    """The number of additional servers that fit on some hosts together."""
+
+    more: int
+    at_least: bool
+    """Whether a host reached the largest number that is tried, so that more may fit."""
+    fitting_hosts: int
+    hosts: int
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limit:
     """The hosts that are limited by the same cause, and how many more servers fit on them."""
@@ -41,6 +60,42 @@ class Limit:
     hosts: int
     more: int
     cause: str
+
+
+@dataclasses.dataclass(frozen=True)
+class FlavorRooms:
+    """The room of each host for servers of a flavor, in the order of the cloud."""
+
+    flavor: str
+    rooms: Sequence[Room]
+    on_one_host: bool = False
+    """Whether all additional servers go to one host, as those of a new group with affinity."""
+
+    @functools.cached_property
+    def total(self) -> RoomCount:
+        """The room of all hosts together."""
+        return self.count(range(len(self.rooms)))
+
+    def count(self, indices: Sequence[int]) -> RoomCount:
+        """Return the room of the hosts with these indices together."""
+        more = list(map(self._more.__getitem__, indices))
+        full = more.count(0)
+        return RoomCount(self._together(more), MOST in more, len(more) - full, len(more))
+
+    def limits(self) -> list[Limit]:
+        """Return the limiting causes, the one that limits most hosts first."""
+        more: dict[str, list[int]] = collections.defaultdict(list)
+        for room in self.rooms:
+            more[room.verdict.cause].append(room.more)
+        ranked = sorted(more, key=lambda cause: (-len(more[cause]), cause))
+        return [Limit(len(more[cause]), self._together(more[cause]), cause) for cause in ranked]
+
+    @functools.cached_property
+    def _more(self) -> list[int]:
+        return [room.more for room in self.rooms]
+
+    def _together(self, more: Sequence[int]) -> int:
+        return max(more, default=0) if self.on_one_host else sum(more)
 
 
 class HostRooms:
@@ -55,12 +110,22 @@ class HostRooms:
         self._kinds = HostKinds(host_states(scheduler.cloud))
         keep_amounts(scheduler.filters.values(), self._kinds.hosts)
 
-    def rooms(self, flavor: str) -> list[Room]:
-        """Return the room on each host, in the order of the cloud.
+    def of(self, flavor: str, group: str | None = None) -> FlavorRooms:
+        """Return the room of each host for servers of the flavor, which join the group if given.
 
-        Servers that fit are counted as running on the host when the next one is tried.
+        Servers that fit are counted as running on the host when the next one is tried. Raises
+        NotFound if the flavor or the group is missing, and PolicyNotSupported as
+        ``FilterScheduler.select`` does.
         """
-        request = self._scheduler.request(flavor)
+        request = self._scheduler.request(flavor, group)
+        joined = request.instance_group
+        if joined is None:
+            return FlavorRooms(flavor, self._rooms(request))
+        self._scheduler.check_supported(joined)
+        is_new = joined.policy == Policy.AFFINITY and not joined.hosts
+        return FlavorRooms(flavor, self._rooms(request), on_one_host=is_new)
+
+    def _rooms(self, request: Request) -> list[Room]:
         lowest = _Lowest(self._kinds.hosts)
         tried: list[tuple[int, str, Filter]] = []
         for position, (name, filter_) in enumerate(self._scheduler.filters.items()):
@@ -161,7 +226,8 @@ def _limit(
     """Return the limit of a host on which at least one server fits."""
 
     def verdict(servers_there: int) -> Verdict:
-        return filter_.examine(host.with_servers(*servers[:servers_there]), request)
+        there = servers[:servers_there]
+        return filter_.examine(host.with_servers(*there), _with_members(request, there, host.host))
 
     def is_full(servers_there: int) -> bool:
         return not verdict(servers_there).passed
@@ -173,12 +239,10 @@ def _limit(
     return ServerLimit(more, verdict(more))
 
 
-def limits(found: Iterable[Room]) -> list[Limit]:
-    """Return the limiting causes, the one that limits most hosts first."""
-    hosts: collections.Counter[str] = collections.Counter()
-    more: collections.Counter[str] = collections.Counter()
-    for room in found:
-        hosts[room.verdict.cause] += 1
-        more[room.verdict.cause] += room.more
-    ranked = sorted(hosts, key=lambda cause: (-hosts[cause], cause))
-    return [Limit(hosts[cause], more[cause], cause) for cause in ranked]
+def _with_members(request: Request, servers: Sequence[Server], host: str) -> Request:
+    """Return the request for the next server, with these ones on the host in its group."""
+    group = request.instance_group
+    if group is None:
+        return request
+    joined = group.with_members(dict.fromkeys((server.uuid for server in servers), host))
+    return dataclasses.replace(request, instance_group=joined)

@@ -172,6 +172,8 @@ class Listed:
     rows: Iterable[tuple[Any, ...]]
     summary: Mapping[str, Any]
     """Facts about all rows, for JSON and YAML. The keys are in snake case."""
+    totals: Sequence[tuple[Any, ...]] = ()
+    """Rows behind the others, for tables only. Other formats have no rows that add up others."""
     told: Sequence[str] = ()
     """The summary as text, for standard error."""
     status: int = 0
@@ -285,6 +287,8 @@ class Listing(_Displaying, lister.Lister, _CliffDisplay, Parsed):
             key=lambda row: [columns.order(row[index]) for index in by],
             reverse=parsed_args.sort_direction == "desc",
         )
+        if parsed_args.formatter == _TABLE:
+            rows += listed.totals
         self.formatter = self._formatter_plugins[parsed_args.formatter].obj
         if parsed_args.formatter in formats.DOCUMENTS:
             self.formatter = formats.Document(self.formatter, listed.kind, listed.summary)

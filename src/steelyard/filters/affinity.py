@@ -1,5 +1,6 @@
 """Filters for the server group policies ``affinity`` and ``anti-affinity``."""
 
+import functools
 from collections.abc import Iterator, Sequence
 
 from steelyard.attributes import read
@@ -21,10 +22,12 @@ class ServerGroupAffinityFilter(base.Filter):
     def server_limits(
         self, hosts: Sequence[object], request: object, most: int
     ) -> Sequence[base.ServerLimit] | None:
-        """Return that nothing limits the servers of other policies."""
-        if _has_policy(request, Policy.AFFINITY):
-            return None
-        return [base.ServerLimit(most, PASSED)] * len(hosts)
+        """Return that the policy limits the servers on hosts that are not those of the group."""
+        if not _has_policy(request, Policy.AFFINITY):
+            return [base.ServerLimit(most, PASSED)] * len(hosts)
+        rejections = self.judge(request)
+        verdicts = (next(iter(rejections(host)), PASSED) for host in hosts)
+        return [base.ServerLimit(most if each.passed else 0, each) for each in verdicts]
 
     def passing(self, hosts: Sequence[object], request: object) -> Sequence[bool]:
         """Return whether each host passes; all of them do for other policies."""
@@ -64,10 +67,12 @@ class ServerGroupAntiAffinityFilter(base.Filter):
     def server_limits(
         self, hosts: Sequence[object], request: object, most: int
     ) -> Sequence[base.ServerLimit] | None:
-        """Return that nothing limits the servers of other policies."""
-        if _has_policy(request, Policy.ANTI_AFFINITY):
-            return None
-        return [base.ServerLimit(most, PASSED)] * len(hosts)
+        """Return that the policy limits the servers on each host to the rule of the group."""
+        if not _has_policy(request, Policy.ANTI_AFFINITY):
+            return [base.ServerLimit(most, PASSED)] * len(hosts)
+        group = _SpreadGroup(request)
+        limit = functools.cache(lambda here: group.limit(here, most))
+        return [limit(group.servers_on(host)) for host in hosts]
 
     def passing(self, hosts: Sequence[object], request: object) -> Sequence[bool]:
         """Return whether each host passes; all of them do for other policies."""
@@ -76,21 +81,47 @@ class ServerGroupAntiAffinityFilter(base.Filter):
         return [True] * len(hosts)
 
     def judge(self, request: object) -> base.Rejections:
-        group = read(request, "instance_group")
         if not _has_policy(request, Policy.ANTI_AFFINITY):
             return _pass
-        name = read(group, "name")
-        most = (read(group, "rules") or {}).get(MAX_SERVER_PER_HOST, 1)
-        others = frozenset(read(group, "members") or ()) - {read(request, "instance_uuid")}
+        group = _SpreadGroup(request)
 
         def rejections(host: object) -> Iterator[Verdict]:
-            here = sum(uuid in others for uuid in read(host, "instances") or ())
-            if here >= most:
-                yield Verdict.rejected(
-                    f"server group {name!r} has {counted(here, 'server')} here; the limit is {most}"
-                )
+            here = group.servers_on(host)
+            if here >= group.most:
+                yield group.rejected(here)
 
         return rejections
+
+
+class _SpreadGroup:
+    """The server group of a request with the policy ``anti-affinity``."""
+
+    def __init__(self, request: object) -> None:
+        group = read(request, "instance_group")
+        self._name = read(group, "name")
+        self.most = (read(group, "rules") or {}).get(MAX_SERVER_PER_HOST, 1)
+        self._others = frozenset(read(group, "members") or ()) - {read(request, "instance_uuid")}
+
+    def servers_on(self, host: object) -> int:
+        """Return the number of the group's other servers on the host."""
+        instances = read(host, "instances") or ()
+        if self._others.isdisjoint(instances):
+            return 0
+        return sum(uuid in self._others for uuid in instances)
+
+    def rejected(self, here: int) -> Verdict:
+        """Return the rejection of a host with this number of the group's servers."""
+        return Verdict.rejected(
+            f"server group {self._name!r} has {counted(here, 'server')} here; "
+            f"the limit is {self.most}"
+        )
+
+    def limit(self, here: int, most: int) -> base.ServerLimit:
+        """Return how many servers may join those on a host, up to ``most``."""
+        servers = max(self.most - here, 0)
+        if servers > most:
+            return base.ServerLimit(most, PASSED)
+        return base.ServerLimit(servers, self.rejected(max(here, self.most)))
 
 
 def _has_policy(request: object, policy: Policy) -> bool:

@@ -158,9 +158,9 @@ class Filter(abc.ABC):
     ) -> Sequence[ServerLimit] | None:
         """Return how many servers of the request's flavor each host accepts, up to ``most``.
 
-        Each server that is accepted counts as running on the host. Override this method if the
-        number can be computed. The answers must agree with ``judge``. By default, the result is
-        None: one server after the other must be tried.
+        Each server that is accepted counts as running on the host, and as a member of the request's
+        group. Override this method if the number can be computed. The answers must agree with
+        ``judge``. By default, the result is None: one server after the other must be tried.
         """
         return None
 

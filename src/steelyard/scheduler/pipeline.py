@@ -225,7 +225,8 @@ class FilterScheduler:
             for server in selection.servers:
                 self._working.place(server)
 
-    def _check_supported(self, group: ServerGroup) -> None:
+    def check_supported(self, group: ServerGroup) -> None:
+        """Raise PolicyNotSupported if the group's policy needs a plugin that is not enabled."""
         multipliers = {name: weigher.multiplier() for name, weigher in self.weighers.items()}
         check_supported(group, self.filters, self.weighers, multipliers)
 
@@ -234,14 +235,14 @@ class FilterScheduler:
         if request.instance_group is None:
             return request
         group = self._working.server_group(request.instance_group.name)
-        self._check_supported(group)
+        self.check_supported(group)
         return dataclasses.replace(request, instance_group=group)
 
     def _request_of(self, server: Server, ignore_hosts: frozenset[str] = frozenset()) -> Request:
         """Return the request for an existing server, which is left out of its own group."""
         group = self._working.others_of(server)
         if group is not None:
-            self._check_supported(group)
+            self.check_supported(group)
         return Request(server.flavor, group, server.uuid, ignore_hosts)
 
     def _select_for(

@@ -84,7 +84,7 @@ def read(path: str) -> object:
 
 def rooms(cloud: Cloud) -> int:
     counted = HostRooms(FilterScheduler(cloud, configured()))
-    return sum(len(counted.rooms(flavor)) for flavor in cloud.flavors)
+    return sum(len(counted.of(flavor).rooms) for flavor in cloud.flavors)
 
 
 def page(cloud: Cloud) -> bytes:

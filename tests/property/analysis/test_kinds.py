@@ -138,9 +138,9 @@ def every_host_asked() -> Iterator[None]:
 def test_rooms_are_those_of_filters_asked_about_every_host(
     cloud: Cloud, chain: list[type[Filter]]
 ) -> None:
-    def rooms() -> list[list[Room]]:
+    def rooms() -> list[Sequence[Room]]:
         counted = HostRooms(scheduler(cloud, chain))
-        return [counted.rooms(flavor) for flavor in cloud.flavors]
+        return [counted.of(flavor).rooms for flavor in cloud.flavors]
 
     found = rooms()
     with every_host_asked():
@@ -153,7 +153,7 @@ def test_rooms_count_servers_that_all_filters_accept(
     cloud: Cloud, chain: list[type[Filter]]
 ) -> None:
     for flavor in cloud.flavors:
-        for room in HostRooms(scheduler(cloud, chain)).rooms(flavor):
+        for room in HostRooms(scheduler(cloud, chain)).of(flavor).rooms:
             # Place servers on this host alone, one after the other.
             alone = scheduler(cloud, chain)
             request = alone.request(flavor)

@@ -289,7 +289,7 @@ def test_rejection_without_reason_is_worded_the_same_everywhere(
         scheduler.select(scheduler.request("plain"))
     assert {each.reason for each in caught.value.decision.hosts} == {"no reason given"}
     assert caplog.messages[-1].endswith(": 5 by no reason given")
-    assert {room.verdict.reason for room in HostRooms(scheduler).rooms("plain")} == {
+    assert {room.verdict.reason for room in HostRooms(scheduler).of("plain").rooms} == {
         "no reason given"
     }
 

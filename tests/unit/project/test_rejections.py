@@ -154,7 +154,7 @@ def texts_of_capacity(configured: Any) -> Iterator[str]:
     """Yield the causes that limit the servers on a host that is never full."""
     cloud = Cloud({"a": Host("a", 1, 1, 1)}, {}, {"web": flavor()})
     scheduler = FilterScheduler(cloud, configured("enabled_filters = InServiceFilter"))
-    for room in HostRooms(scheduler).rooms("web"):
+    for room in HostRooms(scheduler).of("web").rooms:
         yield room.verdict.reason
 
 

@@ -1,36 +1,38 @@
 """The command ``capacity``."""
 
 import argparse
-import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from steelyard import errors
-from steelyard.analysis import capacity
+from steelyard.analysis.capacity import FlavorRooms, HostRooms, RoomCount
+from steelyard.analysis.capacity_by import Breakdown, metadata_keys
 from steelyard.cli.commands import NO_VALID_HOST, Listed, Listing
 from steelyard.cli.inputs import cloud_names, clouds
 from steelyard.cli.outputs import progress
-from steelyard.cli.outputs.columns import AtLeast
-from steelyard.cloud import garbage
+from steelyard.cli.outputs.columns import AtLeast, NoName
+from steelyard.cloud import Cloud, garbage
 from steelyard.scheduler import FilterScheduler
+from steelyard.text import spelling
 from steelyard.text.wording import counted
+
+_TOTAL = "(total)"
 
 
 class Capacity(Listing):
     """Count how many more servers of each flavor fit.
 
-    Without --flavor, show one line for each flavor of the cloud. With --flavor, show each host.
-
     Each flavor is counted on its own, as if no servers of the other flavors were added. Hosts that
-    a filter on trial would reject count as rejected.
+    a filter on trial would reject count as rejected. Tables end with the total of each flavor; it
+    counts every host once.
 
     The exit status is 0 if at least one more server of each flavor fits, 1 if not, and 2 if the
     input is invalid.
     """
 
     examples = (
-        "steelyard capacity --example",
-        "steelyard capacity --cloud cloud.yaml --flavor m1.small --by-reason",
+        "steelyard capacity --example --by aggregate",
+        "steelyard capacity --cloud cloud.yaml --flavor m1.small --by availability_zone",
     )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -42,103 +44,170 @@ class Capacity(Listing):
             type=cloud_names.FLAVOR,
             action="append",
             default=[],
-            help="flavor to count host by host; may be repeated; default: totals of all flavors",
+            help="flavor to count; may be repeated; default: all flavors",
         )
         parser.add_argument(
-            "--by-reason",
-            action="store_true",
-            help="list the reasons why no more servers fit, instead of totals or hosts",
+            "--by",
+            metavar="host|aggregate|reason|KEY",
+            type=cloud_names.BREAKDOWN,
+            help="rows for each flavor: its hosts, the aggregates, the reasons why no more servers "
+            "fit, or the values of a metadata key of the aggregates, such as availability_zone; "
+            "default: one row with the total",
+        )
+        parser.add_argument(
+            "--group",
+            metavar="NAME",
+            type=cloud_names.GROUP,
+            help="server group that the servers would join",
         )
         return parser
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
-        if parsed_args.by_reason:
-            return "Flavor", "Hosts", "More", "Why not more"
-        if parsed_args.flavor:
-            return "Flavor", "Host", "More", "Why not more"
-        return "Flavor", "Fitting hosts", "More", "Main cause"
+        return _rows_by(parsed_args.by).columns
 
     @garbage.paused()
     def result(self, parsed_args: argparse.Namespace) -> Listed:
         cloud = clouds.described(parsed_args)
         if not cloud.flavors:
             raise errors.BadRequest("nothing to count: the cloud has no flavors")
-        hosts = capacity.HostRooms(FilterScheduler(cloud, self.configuration()))
+        by = _rows_by(parsed_args.by)(cloud, parsed_args.by)
+        hosts = HostRooms(FilterScheduler(cloud, self.configuration()))
         flavors = list(dict.fromkeys(parsed_args.flavor)) or list(cloud.flavors)
-        shown = _shown(parsed_args)
         rows: list[tuple[Any, ...]] = []
-        totals = []
+        totals: dict[str, RoomCount] = {}
+        on_one_host = False
         for flavor in progress.watched(flavors, "flavors"):
-            rooms = hosts.rooms(flavor)
-            totals.append(_Total.of(flavor, rooms))
-            rows += shown.rows(totals[-1], rooms)
+            found = hosts.of(flavor, parsed_args.group)
+            totals[flavor], on_one_host = found.total, found.on_one_host
+            rows += by.rows(found)
         return Listed(
-            kind=shown.kind,
+            kind=by.kind,
             rows=rows,
-            summary={"flavors": list(map(dataclasses.asdict, totals))},
-            told=list(map(str, totals)) if parsed_args.flavor else [_fitting(totals)],
-            status=0 if all(total.more for total in totals) else NO_VALID_HOST,
+            summary={
+                "by": parsed_args.by,
+                "group": parsed_args.group,
+                "on_one_host": on_one_host,
+                **by.summary,
+                "flavors": [{"flavor": name, **each._asdict()} for name, each in totals.items()],
+            },
+            totals=[row for name, each in totals.items() for row in by.totals(name, each)],
+            told=[
+                *by.told,
+                *(_told(totals) if parsed_args.flavor else [_fitting(totals)]),
+                *([f"all servers of group {parsed_args.group!r} go to one host"] * on_one_host),
+            ],
+            status=0 if all(total.more for total in totals.values()) else NO_VALID_HOST,
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class _Total:
-    """The number of servers of a flavor that fit on all hosts together."""
+class _Flavors:
+    """One row for each flavor, which has the total."""
 
-    flavor: str
-    more: int
-    at_least: bool
-    """Whether a host reached the largest number that is tried, so that more may fit."""
-    fitting_hosts: int
-    hosts: int
+    kind = "flavors"
+    columns: tuple[str, ...] = ("Flavor", "Fitting hosts", "More", "Main cause")
+    summary: Mapping[str, Any] = {}
+    """Facts about these rows, besides the totals."""
+    told: Sequence[str] = ()
 
-    @classmethod
-    def of(cls, flavor: str, rooms: Sequence[capacity.Room]) -> Self:
-        return cls(
-            flavor,
-            more=sum(room.more for room in rooms),
-            at_least=any(room.more == capacity.MOST for room in rooms),
-            fitting_hosts=sum(room.more > 0 for room in rooms),
-            hosts=len(rooms),
-        )
+    def __init__(self, cloud: Cloud, by: Any) -> None:
+        """Prepare rows about the cloud for the argument ``--by``."""
 
-    def __str__(self) -> str:
-        least = "at least " if self.at_least else ""
-        return (
-            f"{least}{counted(self.more, 'more server')} of {self.flavor!r} fit, on "
-            f"{self.fitting_hosts} of {counted(self.hosts, 'host')}"
-        )
+    def rows(self, found: FlavorRooms) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a flavor."""
+        main = next(iter(found.limits()), None)
+        yield found.flavor, found.total.fitting_hosts, _more(found.total), main and main.cause
+
+    def totals(self, flavor: str, total: RoomCount) -> Iterator[tuple[Any, ...]]:
+        """Yield a row with the total of a flavor, unless the other rows are totals."""
+        yield from ()
 
 
-class _Shown(NamedTuple):
-    """The rows that the command shows for each flavor."""
+class _Hosts(_Flavors):
+    kind = "hosts"
+    columns = ("Flavor", "Host", "More", "Why not more")
 
-    kind: str
-    rows: Callable[[_Total, Sequence[capacity.Room]], Iterable[tuple[Any, ...]]]
+    def rows(self, found: FlavorRooms) -> Iterator[tuple[Any, ...]]:
+        for room in found.rooms:
+            yield found.flavor, room.host, room.more, room.verdict.reason
 
-
-def _shown(parsed_args: argparse.Namespace) -> _Shown:
-    if parsed_args.by_reason:
-        return _Shown("reasons", _limits)
-    return _Shown("hosts", _rooms) if parsed_args.flavor else _Shown("flavors", _sum)
-
-
-def _sum(total: _Total, rooms: Sequence[capacity.Room]) -> Iterator[tuple[Any, ...]]:
-    main = next(iter(capacity.limits(rooms)), None)
-    more = AtLeast(total.more) if total.at_least else total.more
-    yield total.flavor, total.fitting_hosts, more, main and main.cause
+    def totals(self, flavor: str, total: RoomCount) -> Iterator[tuple[Any, ...]]:
+        yield flavor, _TOTAL, _more(total), ""
 
 
-def _rooms(total: _Total, rooms: Sequence[capacity.Room]) -> Iterator[tuple[Any, ...]]:
-    for room in rooms:
-        yield total.flavor, room.host, room.more, room.verdict.reason
+class _Reasons(_Flavors):
+    kind = "reasons"
+    columns = ("Flavor", "Hosts", "More", "Why not more")
+
+    def rows(self, found: FlavorRooms) -> Iterator[tuple[Any, ...]]:
+        for limit in found.limits():
+            yield found.flavor, limit.hosts, limit.more, limit.cause
+
+    def totals(self, flavor: str, total: RoomCount) -> Iterator[tuple[Any, ...]]:
+        yield flavor, total.hosts, _more(total), _TOTAL
 
 
-def _limits(total: _Total, rooms: Sequence[capacity.Room]) -> Iterator[tuple[Any, ...]]:
-    for limit in capacity.limits(rooms):
-        yield total.flavor, limit.hosts, limit.more, limit.cause
+class _Aggregates(_Flavors):
+    kind = "aggregates"
+    columns = ("Flavor", "Aggregate", "Hosts", "Fitting hosts", "More")
+
+    def __init__(self, cloud: Cloud, by: Any) -> None:
+        self._breakdown = Breakdown.by_aggregate(cloud)
+
+    def rows(self, found: FlavorRooms) -> Iterator[tuple[Any, ...]]:
+        for name, each in self._breakdown.count(found):
+            yield self._row(found.flavor, NoName(None) if name is None else name, each)
+
+    def totals(self, flavor: str, total: RoomCount) -> Iterator[tuple[Any, ...]]:
+        yield self._row(flavor, _TOTAL, total)
+
+    def _row(self, flavor: str, name: Any, count: RoomCount) -> tuple[Any, ...]:
+        return flavor, name, count.hosts, count.fitting_hosts, _more(count)
 
 
-def _fitting(totals: Sequence[_Total]) -> str:
-    fitting = sum(total.more > 0 for total in totals)
+class _Values(_Aggregates):
+    kind = "values"
+    columns = ("Flavor", "Value", "Hosts", "Fitting hosts", "More")
+
+    def __init__(self, cloud: Cloud, by: Any) -> None:
+        keys = metadata_keys(cloud)
+        if by not in keys:
+            near = spelling.near(by, [*cloud_names.BREAKDOWNS, *keys])
+            raise errors.NotFound(f"--by: no aggregate has the metadata key {by!r}{near}", by)
+        self._breakdown = Breakdown.by_key(cloud, by)
+        several = self._breakdown.several_values
+        self.summary = {"hosts_with_several_values": several}
+        if several:
+            why = f"several values of {by!r}: the first in text order counts"
+            self.told = [f"{counted(several, 'host')} with {why}"]
+
+
+def _rows_by(by: str | None) -> type[_Flavors]:
+    """Return the rows for the argument ``--by``."""
+    match by:
+        case None:
+            return _Flavors
+        case "host":
+            return _Hosts
+        case "reason":
+            return _Reasons
+        case "aggregate":
+            return _Aggregates
+    return _Values
+
+
+def _more(count: RoomCount) -> Any:
+    return AtLeast(count.more) if count.at_least else count.more
+
+
+def _told(totals: Mapping[str, RoomCount]) -> list[str]:
+    """Return the total of each flavor as text."""
+    return [
+        f"{'at least ' * each.at_least}{counted(each.more, 'more server')} of {flavor!r} fit, on "
+        f"{each.fitting_hosts} of {counted(each.hosts, 'host')}"
+        for flavor, each in totals.items()
+    ]
+
+
+def _fitting(totals: Mapping[str, RoomCount]) -> str:
+    fitting = sum(total.more > 0 for total in totals.values())
     return f"more servers of {fitting} of {counted(len(totals), 'flavor')} fit"

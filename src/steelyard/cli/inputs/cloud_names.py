@@ -4,6 +4,7 @@ import importlib.resources
 import itertools
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from steelyard import errors
 from steelyard.cloud.files import loading
@@ -38,23 +39,40 @@ HOST = CloudName("hosts")
 GROUP = CloudName("server_groups")
 SERVER = CloudName("servers")
 
+BREAKDOWNS = ("host", "aggregate", "reason")
+"""The words that an argument of the type ``BREAKDOWN`` may have besides metadata keys."""
+
+# No section of the cloud file has this name.
+BREAKDOWN = CloudName("breakdowns")
+"""The type of an argument that is one of ``BREAKDOWNS`` or a metadata key of the aggregates."""
+
 
 def names(section: str, arguments: Sequence[str]) -> list[str]:
     """Return the names in a section of the cloud that the arguments of a command choose.
 
-    Returns an empty list if the cloud cannot be read. Mistakes elsewhere in the file are ignored.
+    Without a cloud that can be read, there are none. Mistakes elsewhere in the file are ignored.
     """
+    if section == BREAKDOWN.section:
+        aggregates = _section("aggregates", arguments).values()
+        metadata = (each.get("metadata") for each in aggregates if isinstance(each, dict))
+        keys = {key for each in metadata if isinstance(each, dict) for key in each}
+        return [*BREAKDOWNS, *sorted(key for key in keys if isinstance(key, str))]
+    return [name for name in _section(section, arguments) if isinstance(name, str)]
+
+
+def _section(section: str, arguments: Sequence[str]) -> dict[Any, Any]:
+    """Return the section of the cloud file; empty if it cannot be read."""
     with importlib.resources.as_file(EXAMPLE) as example:
         path = os.fspath(example) if _EXAMPLE_OPTION in arguments else _cloud_file(arguments)
         # A pipe or a terminal would make the shell wait.
         if not os.path.isfile(path):
-            return []
+            return {}
         try:
             content = loading.load_content(path)
         except (errors.SteelyardError, ValueError, RecursionError):
-            return []
+            return {}
     found = content.get(section) if isinstance(content, dict) else None
-    return [name for name in found if isinstance(name, str)] if isinstance(found, dict) else []
+    return found if isinstance(found, dict) else {}
 
 
 def usual_files() -> list[str]:

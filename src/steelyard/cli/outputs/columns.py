@@ -114,6 +114,13 @@ class AtLeast(_Sorted):
         return f"at least {self._value}"
 
 
+class NoName(_Sorted):
+    """A missing name, in a row about the hosts that have none."""
+
+    def human_readable(self) -> str:
+        return "(none)"
+
+
 class Position(_Sorted):
     """The position of a plugin among the enabled ones; None if it is not enabled."""
 

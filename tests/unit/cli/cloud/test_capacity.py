@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("faulty_cloud")
 
 
 def test_capacity_lists_each_host(run: Run) -> None:
-    status, out, err = run("capacity", "--flavor", "small", "-f", "json")
+    status, out, err = run("capacity", "--flavor", "small", "--by", "host", "-f", "json")
     assert (status, err.splitlines()[-1:]) == (
         0,
         ["steelyard: 8 more servers of 'small' fit, on 3 of 3 hosts"],
@@ -23,20 +23,23 @@ def test_capacity_lists_each_host(run: Run) -> None:
     ]
 
 
-@pytest.mark.parametrize("argv", [(), ("--by-reason",)])
+@pytest.mark.parametrize("argv", [(), ("--by", "reason"), ("--by", "host")])
 def test_capacity_has_totals_in_its_summary(run: Run, argv: tuple[str, ...]) -> None:
     flavors = ("--flavor", "small", "--flavor", "huge")
     _, out, _ = run("capacity", *flavors, *argv, "-f", "json")
     assert json.loads(out)["summary"] == {
+        "by": argv[1] if argv else None,
+        "group": None,
+        "on_one_host": False,
         "flavors": [
             {"flavor": "small", "more": 8, "at_least": False, "fitting_hosts": 3, "hosts": 3},
             {"flavor": "huge", "more": 0, "at_least": False, "fitting_hosts": 0, "hosts": 3},
-        ]
+        ],
     }
 
 
 def test_capacity_by_reason_groups_hosts(run: Run) -> None:
-    status, out, _ = run("capacity", "--flavor", "fast", "--by-reason", "-f", "json")
+    status, out, _ = run("capacity", "--flavor", "fast", "--by", "reason", "-f", "json")
     assert status == 0
     assert [tuple(row.values()) for row in json.loads(out)["reasons"]] == [
         ("fast", 1, 0, "key 'ssd': flavor wants 'nvme', no aggregate of the host has the key"),
@@ -59,7 +62,7 @@ def test_capacity_of_an_unknown_flavor_is_rejected(run: Run) -> None:
 
 def test_capacity_counts_several_flavors(run: Run) -> None:
     argv = ("capacity", "--flavor", "small", "--flavor", "huge", "--flavor", "small")
-    status, out, err = run(*argv, "-f", "json")
+    status, out, err = run(*argv, "--by", "host", "-f", "json")
     assert status == 1  # no server of one of them fits
     assert [(row["flavor"], row["host"], row["more"]) for row in json.loads(out)["hosts"]] == [
         ("small", "h1", 4),
@@ -97,7 +100,7 @@ def test_capacity_without_flavor_shows_a_total_of_each_flavor(run: Run) -> None:
 
 
 def test_capacity_without_flavor_by_reason_counts_all_flavors(run: Run) -> None:
-    _, out, _ = run("capacity", "--by-reason", "-f", "json")
+    _, out, _ = run("capacity", "--by", "reason", "-f", "json")
     found = json.loads(out)
     flavors = [each["flavor"] for each in found["summary"]["flavors"]]
     assert list(dict.fromkeys(row["flavor"] for row in found["reasons"])) == flavors
