@@ -2,7 +2,8 @@
 
 # Sets what may follow a command or a group: its subcommands, its options, the kinds of the options'
 # values (--option=kind) and the kinds of its arguments (the last one ends in + if it is repeated).
-# The kinds are file, none, words:WORD,WORD or a section of the cloud file.
+# The kinds are file, none, words:WORD,WORD or one that --complete-names knows, such as a section of
+# the cloud file.
 _steelyard_command() {
   case $1 in
     # commands

@@ -12,8 +12,8 @@ _SCRIPT = importlib.resources.files("steelyard.cli") / "complete.bash"
 # The line of the script that is replaced with the data of the commands.
 _PLACE = "    # commands\n"
 
-# How bash completes an argument: with file names, with words, or not at all. Any other kind is a
-# section of the cloud file.
+# How bash completes an argument: with file names, with words, or not at all. Any other kind is one
+# of the cloud file's names.
 _FILE, _WORDS, _NONE = "file", "words:", "none"
 
 

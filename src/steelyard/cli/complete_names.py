@@ -9,9 +9,9 @@ from steelyard.cli.inputs import cloud_names, shell_words
 def main(arguments: Sequence[str]) -> int:
     """Write the completions of one word, a line each, and return the exit status.
 
-    The arguments are the section of the cloud file, the two parts of the word as in
-    :func:`shell_words.completions`, and the words of the command line before it. Names that the
-    encoding of standard output lacks are left out.
+    The arguments are the section of the cloud file or another kind of name, the two parts of the
+    word as in :func:`shell_words.completions`, and the words of the command line before it. Names
+    that the encoding of standard output lacks are left out.
     """
     section, kept, typed, *words = arguments
     names = cloud_names.names(section, list(map(shell_words.expanded, words)))

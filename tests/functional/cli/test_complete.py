@@ -41,6 +41,7 @@ def cloud_of(names: list[str]) -> str:
     return yaml.safe_dump(
         {
             "hosts": {"h1": {"vcpus": 4, "ram_mb": 4096, "disk_gb": 100}},
+            "aggregates": {"a": {"hosts": [], "metadata": {"rack": 1, "availability_zone": "z"}}},
             "flavors": dict.fromkeys(names, FLAVOR),
             "server_groups": {"front": {"policy": "affinity"}, "back": {"policy": "affinity"}},
             "servers": {
@@ -108,6 +109,10 @@ def test_completion_after_all_arguments_lists_the_options(shell: Shell) -> None:
         ("explain --example --flavor g", "gpu.large"),
         ("explain --group f", "front"),
         ("capacity --flavor db --flavor web.s", "web.small"),
+        ("capacity --by ", "host aggregate reason availability_zone rack"),
+        ("capacity --example --by s", "ssd"),
+        ("capacity --cloud missing.yaml --by ", "host aggregate reason"),
+        ("capacity --group ", "front back"),
         ("group show ", "front back"),
         ("group delete b", "back"),
         ("group create ", ""),

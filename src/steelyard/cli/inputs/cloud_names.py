@@ -42,8 +42,7 @@ SERVER = CloudName("servers")
 BREAKDOWNS = ("host", "aggregate", "reason")
 """The words that an argument of the type ``BREAKDOWN`` may have besides metadata keys."""
 
-# No section of the cloud file has this name.
-BREAKDOWN = CloudName("breakdowns")
+BREAKDOWN = CloudName("breakdowns")  # not a section of the cloud file
 """The type of an argument that is one of ``BREAKDOWNS`` or a metadata key of the aggregates."""
 
 

@@ -141,3 +141,150 @@ def test_capacity_of_a_cloud_without_flavors_is_rejected(run: Run, tmp_path: pat
         "",
         "steelyard: nothing to count: the cloud has no flavors\n",
     )
+
+
+ZONES = """
+hosts:
+  a: {vcpus: 4, ram_mb: 4096, disk_gb: 100}
+  b: {vcpus: 2, ram_mb: 4096, disk_gb: 100}
+  total: {vcpus: 1, ram_mb: 1024, disk_gb: 100}
+aggregates:
+  one: {hosts: [a, b], metadata: {availability_zone: az1}}
+  two: {hosts: [b], metadata: {availability_zone: az0, rack: r}}
+flavors:
+  small: {vcpus: 1, ram_mb: 1024, disk_gb: 1}
+  large: {vcpus: 1, ram_mb: 4096, disk_gb: 1}
+server_groups:
+  apart: {policy: anti-affinity}
+  together: {policy: affinity}
+"""
+
+
+@pytest.fixture
+def zones(tmp_path: pathlib.Path) -> str:
+    """Return the path of a cloud with a host in two zones and one in none."""
+    file = tmp_path / "zones.yaml"
+    file.write_text(ZONES)
+    return str(file)
+
+
+def test_capacity_by_key_has_a_row_for_each_value(run: Run, zones: str) -> None:
+    argv = ("capacity", "--cloud", zones, "--by", "availability_zone")
+    status, out, err = run(*argv, "-f", "json")
+    found = json.loads(out)
+    assert status == 0
+    assert [tuple(row.values()) for row in found["values"]] == [
+        ("small", "az0", 1, 1, 4),
+        ("small", "az1", 1, 1, 4),
+        ("small", None, 1, 1, 1),
+        ("large", "az0", 1, 1, 1),
+        ("large", "az1", 1, 1, 1),
+        ("large", None, 1, 0, 0),
+    ]
+    assert found["summary"]["by"] == "availability_zone"
+    assert found["summary"]["hosts_with_several_values"] == 1
+    assert [each["more"] for each in found["summary"]["flavors"]] == [9, 2]
+    assert err.splitlines() == [
+        "steelyard: 1 host with several values of 'availability_zone': the first in text order "
+        "counts",
+        "steelyard: more servers of 2 of 2 flavors fit",
+    ]
+
+
+def test_capacity_by_aggregate_is_a_matrix(run: Run, zones: str) -> None:
+    _, out, _ = run("capacity", "--cloud", zones, "--by", "aggregate", "-f", "json")
+    found = json.loads(out)
+    assert [tuple(row.values()) for row in found["aggregates"]] == [
+        ("small", "one", 2, 2, 8),
+        ("small", "two", 1, 1, 4),
+        ("small", None, 1, 1, 1),
+        ("large", "one", 2, 2, 2),
+        ("large", "two", 1, 1, 1),
+        ("large", None, 1, 0, 0),
+    ]
+    assert "hosts_with_several_values" not in found["summary"]
+
+
+def test_capacity_table_ends_with_totals_even_if_sorted(run: Run, zones: str) -> None:
+    argv = ("capacity", "--cloud", zones, "--by", "aggregate", "--sort-column", "More")
+    _, out, _ = run(*argv, "--sort-descending")
+    assert (
+        out
+        == """\
++--------+-----------+-------+---------------+------+
+| Flavor | Aggregate | Hosts | Fitting hosts | More |
++--------+-----------+-------+---------------+------+
+| small  | one       |     2 |             2 |    8 |
+| small  | two       |     1 |             1 |    4 |
+| large  | one       |     2 |             2 |    2 |
+| small  | (none)    |     1 |             1 |    1 |
+| large  | two       |     1 |             1 |    1 |
+| large  | (none)    |     1 |             0 |    0 |
+| small  | (total)   |     3 |             3 |    9 |
+| large  | (total)   |     3 |             2 |    2 |
++--------+-----------+-------+---------------+------+
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "form", "rows"),
+    [
+        ("host", "value", ["a 4", "b 4", "total 1"]),
+        ("rack", "value", ["r 4", " 5"]),
+        ("aggregate", "csv", ['"Aggregate","More"', '"one",8', '"two",4', '"",1']),
+    ],
+)
+def test_capacity_for_programs_has_no_rows_with_totals(
+    run: Run, zones: str, by: str, form: str, rows: list[str]
+) -> None:
+    name = {"host": "Host", "rack": "Value", "aggregate": "Aggregate"}[by]
+    argv = ("--by", by, "-f", form, "-c", name, "-c", "More", "--flavor", "small")
+    _, out, _ = run("capacity", "--cloud", zones, *argv)
+    assert out.splitlines() == rows
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        (
+            "availability_zon",
+            "no aggregate has the metadata key 'availability_zon'; did you mean "
+            "'availability_zone'?",
+        ),
+        ("hosts", "no aggregate has the metadata key 'hosts'; did you mean 'host'?"),
+        (
+            "x",
+            "no aggregate has the metadata key 'x'; available: 'host', 'aggregate', 'reason', "
+            "'availability_zone', 'rack'",
+        ),
+    ],
+)
+def test_capacity_by_an_unknown_key_is_rejected(
+    run: Run, zones: str, by: str, message: str
+) -> None:
+    assert run("capacity", "--cloud", zones, "--by", by) == (2, "", f"steelyard: --by: {message}\n")
+
+
+def test_capacity_of_a_group_counts_servers_that_join_it(run: Run, zones: str) -> None:
+    argv = ("capacity", "--cloud", zones, "--flavor", "small", "--by", "host")
+    _, out, err = run(*argv, "--group", "apart", "-f", "json")
+    found = json.loads(out)
+    assert [row["more"] for row in found["hosts"]] == [1, 1, 1]
+    assert (found["summary"]["group"], found["summary"]["on_one_host"]) == ("apart", False)
+    assert err == "steelyard: 3 more servers of 'small' fit, on 3 of 3 hosts\n"
+    _, out, err = run(*argv, "--group", "together", "-f", "json")
+    found = json.loads(out)
+    assert [row["more"] for row in found["hosts"]] == [4, 4, 1]
+    assert found["summary"]["on_one_host"] is True
+    assert found["summary"]["flavors"][0]["more"] == 4
+    assert err.splitlines() == [
+        "steelyard: 4 more servers of 'small' fit, on 3 of 3 hosts",
+        "steelyard: all servers of group 'together' go to one host",
+    ]
+
+
+def test_capacity_of_an_unknown_group_is_rejected(run: Run, zones: str) -> None:
+    status, out, err = run("capacity", "--cloud", zones, "--group", "aparts")
+    assert (status, out) == (2, "")
+    assert err == "steelyard: no server group 'aparts'; did you mean 'apart'?\n"

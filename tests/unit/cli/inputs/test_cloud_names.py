@@ -77,3 +77,23 @@ def test_names_of_an_unreadable_file_are_empty(folder: pathlib.Path) -> None:
 def test_names_survive_mistakes_elsewhere_in_the_file(folder: pathlib.Path) -> None:
     (folder / "cloud.yaml").write_text("hosts: 7\nflavors: {a: {vcpus: many}}\n")
     assert cloud_names.names("flavors", []) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "keys"),
+    [
+        (
+            "aggregates: {a: {metadata: {y: 1, x: 2}}, b: {metadata: {x: 3, 7: 8}}}\n",
+            ["7", "x", "y"],
+        ),
+        ("aggregates: {a: 7, b: {metadata: [x]}, c: {hosts: []}}\n", []),
+        ("aggregates: [a]\n", []),
+        ("aggregates: {[\n", []),
+    ],
+)
+def test_breakdowns_are_words_and_metadata_keys(
+    folder: pathlib.Path, content: str, keys: list[str]
+) -> None:
+    (folder / "cloud.yaml").write_text(content)
+    section = cloud_names.BREAKDOWN.section
+    assert cloud_names.names(section, []) == ["host", "aggregate", "reason", *keys]
