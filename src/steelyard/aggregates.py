@@ -211,7 +211,15 @@ class Judge:
 
     def passes(self, bits: int) -> bool:
         """Return whether a host passes, given the bits of its aggregates ORed together."""
-        return not bits >> 3 * self._count and self._satisfied(bits) == self._all
+        return not self.lacks_required_key(bits) and self._satisfied(bits) == self._all
+
+    def unmet(self, bits: int) -> int:
+        """Return how many extra specs of the flavor a host with these bits does not satisfy."""
+        return (self._all & ~self._satisfied(bits)).bit_count()
+
+    def lacks_required_key(self, bits: int) -> bool:
+        """Return whether the flavor lacks a key that a host with these bits requires."""
+        return bool(bits >> 3 * self._count)
 
     def _satisfied(self, bits: int) -> int:
         """Return the bits of the demands that the host satisfies."""

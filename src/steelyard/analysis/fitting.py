@@ -9,10 +9,12 @@ from typing import Any
 from oslo_config import cfg
 
 from steelyard import plugins
+from steelyard.aggregates import Judge, content
 from steelyard.analysis.kinds import HostKinds
-from steelyard.cloud import Cloud, Flavor
+from steelyard.cloud import Aggregate, Cloud, Flavor
 from steelyard.cloud.host_state import HostState, Request, host_states
 from steelyard.cloud.model import known
+from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter, ignored_keys
 from steelyard.filters.base import FILTERS, SILENT, Filter, Rejections
 from steelyard.filters.capacity import CapacityFilter, FreeCapacity, ResourceDemand, keep_amounts
 from steelyard.resources import FIELDS, HOST_CLASSES, flavor_amounts
@@ -20,16 +22,19 @@ from steelyard.scheduler import FilterScheduler
 from steelyard.verdict import Verdict
 
 _NOTHING_USED: dict[str, Any] = {f"{field}_used": 0 for field in FIELDS.values()}
+# The beginning of the keys that Nova's AggregateMultiTenancyIsolation reads.
+_TENANTS = "filter_tenant_id"
 # The number of hosts that are examined first if any host that fits will do.
 _SAMPLE = 64
 # The number of different amounts for which the missing parts on all hosts are kept.
 _KEPT = 16
 
 
-Distance = tuple[int, float, int]
+Distance = tuple[bool, int, float, int]
 """The distance of a host from fitting a flavor: the nearest sorts first.
 
-It has a number of reasons, which the host has at least; the missing share of resources, as in
+It says whether the host is dedicated to other flavors or to tenants, and has a number of demands of
+the flavor, of which the host leaves at least as many unmet; the missing share of resources, as in
 ``Missing``; and the position among the candidates, which is different for each.
 """
 
@@ -40,6 +45,7 @@ class Fitting:
     def __init__(self, cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> None:
         self.cloud = cloud
         self._scheduler = FilterScheduler(cloud, conf)
+        self._dedication = _Dedication(self._scheduler.filters, ignored_keys(conf))
         self._flavors = _flavors(cloud)
         self.capacity = FreeCapacity(conf)
         self._filters_capacity = CapacityFilter in map(type, self._scheduler.filters.values())
@@ -83,16 +89,19 @@ class Fitting:
         ``kinds`` are those of the hosts, and ``first`` is the position of the first host.
         """
         request = self._request(flavor)
-        rejected: list[Sequence[int]] = []
+        unmet, dedicated = self._dedication.of(request.flavor, hosts)
+        rejected: list[Sequence[int]] = [unmet]
         for name, filter_ in self._scheduler.filters.items():
+            if name in self._dedication.filters:
+                continue
             passing = kinds.passing(name, filter_, hosts, request)
             if not all(passing):
                 rejected.append(list(map(operator.not_, passing)))
         further, shares = self._lack(flavor_amounts(request.flavor), hosts)
         if self._filters_capacity:
             rejected.append(further)
-        least = map(sum, zip(*rejected, strict=True)) if rejected else itertools.repeat(0)
-        return list(zip(least, shares, itertools.count(first), strict=False))
+        least = map(sum, zip(*rejected, strict=True))
+        return list(zip(dedicated, least, shares, itertools.count(first), strict=False))
 
     def _lack(
         self, wanted: Mapping[str, int], hosts: Sequence[HostState]
@@ -138,13 +147,13 @@ class Fitting:
         the first counts. Only those that may be the nearest are examined for all reasons.
         """
         first = min(candidates)
-        _, share, position = first
+        *_, share, position = first
         best = self._missing(*at(position), share)
-        reached = (best.count, share, position)
+        reached = (best.dedicated, best.count, share, position)
         for each in sorted(each for each in candidates if first < each <= reached):
-            if each > (best.count, best.share, position):
+            if each > (best.dedicated, best.count, best.share, position):
                 break
-            _, share, other = each
+            *_, share, other = each
             best, position = min((best, position), (self._missing(*at(other), share), other))
         return best
 
@@ -156,13 +165,16 @@ class Fitting:
 
     def first_rejection(self, flavor: str, host: HostState) -> Verdict:
         """Return the first reason why the host does not fit the flavor; it must not fit."""
-        return next(self._rejections(flavor, host), SILENT)
+        return next((verdict for _, verdict in self._rejections(flavor, host)), SILENT)
 
     def _missing(self, flavor: str, host: HostState, share: float) -> "Missing":
-        verdicts = tuple(self._rejections(flavor, host))
-        return Missing(len(verdicts), share, host.host, flavor, verdicts)
+        found = list(self._rejections(flavor, host))
+        (unmet,), (dedicated,) = self._dedication.of(self._request(flavor).flavor, [host])
+        others = sum(name not in self._dedication.filters for name, _ in found)
+        verdicts = tuple(verdict for _, verdict in found)
+        return Missing(dedicated, unmet + others, share, host.host, flavor, verdicts)
 
-    def _rejections(self, flavor: str, host: HostState) -> Iterator[Verdict]:
+    def _rejections(self, flavor: str, host: HostState) -> Iterator[tuple[str, Verdict]]:
         if flavor not in self._examinations:
             request = self._request(flavor)
             self._examinations[flavor] = _Examination(request, self._scheduler.filters)
@@ -178,19 +190,66 @@ class _Examination:
             with plugins.blamed(FILTERS, name):
                 self._rejections[name] = filter_.judge(request)
 
-    def rejections(self, host: HostState) -> Iterator[Verdict]:
-        """Yield the rejections of the host by all filters."""
+    def rejections(self, host: HostState) -> Iterator[tuple[str, Verdict]]:
+        """Yield the rejections of the host by all filters, each with the name of the filter."""
         for name, rejections in self._rejections.items():
             with plugins.blamed(FILTERS, name):
                 found = [verdict for verdict in rejections(host) if not verdict.passed]
-            yield from found
+            yield from ((name, verdict) for verdict in found)
+
+
+class _Dedication:
+    """The hosts that aggregates dedicate to other flavors or to tenants.
+
+    A forced aggregate dedicates its hosts to flavors with its keys. Nova's
+    ``AggregateMultiTenancyIsolation`` dedicates hosts to the tenants that an aggregate names. All
+    other reasons to reject a host are unmet demands of the flavor.
+    """
+
+    def __init__(self, filters: Mapping[str, Filter], ignored: tuple[str, ...]) -> None:
+        self.filters = {
+            name for name, each in filters.items() if type(each) is AggregateInstanceTypeFilter
+        }
+        """The names of the filters that compare flavors with aggregates."""
+        self._ignored = ignored
+        self._judges: dict[str, tuple[Judge, dict[Aggregate, int]]] = {}
+        self._names_tenants: dict[Aggregate, bool] = {}
+
+    def of(self, flavor: Flavor, hosts: Sequence[HostState]) -> tuple[list[int], list[bool]]:
+        """Return the flavor's unmet extra specs on each host, and whether it is dedicated."""
+        dedicated = [any(map(self._is_for_tenants, host.aggregates)) for host in hosts]
+        if not self.filters:
+            return [0] * len(hosts), dedicated
+        if flavor.name not in self._judges:
+            self._judges[flavor.name] = (Judge(content(flavor.extra_specs), self._ignored), {})
+        judge, bits_of = self._judges[flavor.name]
+        combined = []
+        for host in hosts:
+            bits = 0
+            for aggregate in host.aggregates:
+                if aggregate not in bits_of:
+                    bits_of[aggregate] = judge.bits(aggregate.metadata)
+                bits |= bits_of[aggregate]
+            combined.append(bits)
+        requires = map(judge.lacks_required_key, combined)
+        return list(map(judge.unmet, combined)), list(map(operator.or_, dedicated, requires))
+
+    def _is_for_tenants(self, aggregate: Aggregate) -> bool:
+        if aggregate not in self._names_tenants:
+            self._names_tenants[aggregate] = any(
+                key.startswith(_TENANTS) for key in aggregate.metadata
+            )
+        return self._names_tenants[aggregate]
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Missing:
     """The reasons why a host does not fit a flavor. Sorts by distance: the nearest first."""
 
+    dedicated: bool
+    """Whether the host is dedicated to other flavors or to tenants."""
     count: int
+    """The number of the flavor's demands that the host does not meet."""
     share: float
     """The missing part of each resource, as a share of the amount wanted, added up."""
     host: str = dataclasses.field(compare=False)

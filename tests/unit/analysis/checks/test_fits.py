@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 from oslo_config import cfg
 
+from steelyard import conf as options
 from steelyard.analysis.checks import check
 from steelyard.cloud import Cloud, Flavor, Host, Server
 from steelyard.findings import Severity
@@ -115,6 +116,42 @@ def test_nearest_host_has_fewest_reasons_and_smallest_shortage() -> None:
         if each.check == "fits-no-host"
     )
     assert "nearest is 'near': RAM: flavor wants 1 GiB" in finding.message
+
+
+@pytest.mark.parametrize("dedicating", [{"gpu": "a100", **FORCED}, {"filter_tenant_id": "acme"}])
+def test_nearest_host_is_dedicated_to_others_only_if_no_other_remains(
+    dedicating: dict[str, str],
+) -> None:
+    nearly, hardly = Host("nearly", 8, 1000, 80), Host("hardly", 8, 100, 1)
+    for hosts, expected in (
+        ([nearly, hardly], "hardly"),
+        ([nearly], "nearly"),
+    ):
+        subject = cloud({"nearly": dedicating}, {"f": {}}, **{each.name: each for each in hosts})
+        finding = found(subject)["fits-no-host", "flavor 'f'"]
+        assert finding.details["nearest_host"] == expected
+
+
+def test_nearest_of_dedicated_hosts_has_fewest_unmet_demands_of_the_flavor() -> None:
+    aggregates = {
+        "a": {"gpu": "a100", "tier": "gold", "zone": "z", **FORCED},
+        "b": {"gpu": "a100", **FORCED},
+    }
+    hosts = {"a": Host("a", 8, 1000, 80), "b": Host("b", 8, 1000, 1)}
+    finding = found(cloud(aggregates, {"f": {}}, **hosts))["fits-no-host", "flavor 'f'"]
+    assert finding.details["nearest_host"] == "a"  # it requires three keys, but has enough disk
+    assert len(finding.details["reasons"]) == 4
+
+
+def test_nearest_host_of_cloud_without_aggregate_filter_requires_no_keys() -> None:
+    conf = cfg.ConfigOpts()
+    conf([], project="steelyard", default_config_files=[], default_config_dirs=[])
+    options.register(conf)
+    conf.set_override("enabled_filters", ["CapacityFilter"], "steelyard")
+    hosts = {"a": Host("a", 8, 1000, 80), "b": Host("b", 8, 100, 80)}
+    subject = cloud({"a": {"gpu": "a100", **FORCED}}, {"f": {}}, **hosts)
+    finding = found(subject, conf)["fits-no-host", "flavor 'f'"]
+    assert finding.details["nearest_host"] == "a"
 
 
 def test_flavor_that_fits_only_empty_host_has_no_room() -> None:
