@@ -1,17 +1,29 @@
 """Conversion of a decision into the content of the page."""
 
+import datetime
+from collections.abc import Sequence
+
+from steelyard.cloud.host_state import HostState
+from steelyard.filters.capacity import FreeCapacity
 from steelyard.page import grouping, view
 from steelyard.page.bars import Bars, contributions
+from steelyard.page.conditions import conditions
 from steelyard.page.matrix import Judged, Reasons, judged
-from steelyard.page.view import HostVerdict, Row, View
+from steelyard.page.view import FreeAmount, HostVerdict, Row, View
 from steelyard.scheduler import Decision, FilterScheduler, Request
 
 
-def view_of(decision: Decision, scheduler: FilterScheduler, source: str = "") -> View:
+def view_of(
+    decision: Decision,
+    scheduler: FilterScheduler,
+    source: str = "",
+    modified: datetime.datetime | None = None,
+) -> View:
     """Return the content of the page for the scheduler's decision.
 
-    ``source`` is the name of the cloud that the page shows. Every filter examines every host, so
-    this takes longer than the decision. Raises PluginError if a filter fails.
+    ``source`` is the name of the cloud that the page shows, and ``modified`` the time when its file
+    was modified. Every filter examines every host, so this takes longer than the decision. Raises
+    PluginError if a filter fails.
     """
     hosts = judged(decision, scheduler.filters)
     filters = tuple(decision.filters)
@@ -21,6 +33,16 @@ def view_of(decision: Decision, scheduler: FilterScheduler, source: str = "") ->
     domains = grouping.by_domain(hosts, scheduler.failure_domains)
     causes = grouping.by_cause(hosts)
     keys = grouping.keys_of_hosts(len(hosts), aggregates, domains, causes)
+    states = [host.state for host in hosts]
+    tiles = grouping.Tiles(states, scheduler.cloud.aggregates.values(), scheduler.failure_domains)
+    rows = zip(
+        hosts,
+        conditions(hosts, decision, scheduler.filters),
+        keys,
+        tiles.of_hosts,
+        _free(states, FreeCapacity(scheduler.conf)),
+        strict=True,
+    )
     return View(
         flavor=_flavor(decision.request),
         group=_server_group(decision.request),
@@ -30,23 +52,29 @@ def view_of(decision: Decision, scheduler: FilterScheduler, source: str = "") ->
         aggregates=aggregates.groups,
         domains=domains.groups,
         domain_keys=tuple(reversed(scheduler.failure_domains)),
-        rows=tuple(_row(host, keys[index], reasons, bars) for index, host in enumerate(hosts)),
+        rows=tuple(
+            Row(
+                host.state.host,
+                _verdict(host),
+                groups,
+                tuple(aggregate.name for aggregate in host.state.aggregates),
+                reasons.cells(host),
+                host.weight,
+                bars.widths(host),
+                contributions(host),
+                condition,
+                tile,
+                free,
+                tuple(host.state.instances.values()),
+                tuple(sorted(host.state.traits)),
+            )
+            for host, condition, groups, tile, free in rows
+        ),
         reasons=reasons.all,
+        tiles=tiles.all,
         axis=bars.axis,
         source=source,
-    )
-
-
-def _row(host: Judged, keys: tuple[str, ...], reasons: Reasons, bars: Bars) -> Row:
-    return Row(
-        host.state.host,
-        _verdict(host),
-        keys,
-        tuple(aggregate.name for aggregate in host.state.aggregates),
-        reasons.cells(host),
-        host.weight,
-        bars.widths(host),
-        contributions(host),
+        modified=modified,
     )
 
 
@@ -54,6 +82,24 @@ def _verdict(host: Judged) -> HostVerdict:
     if host.chosen:
         return HostVerdict.CHOSEN
     return HostVerdict.FITS if host.fits else HostVerdict.REJECTED
+
+
+def _free(states: Sequence[HostState], capacity: FreeCapacity) -> list[tuple[FreeAmount, ...]]:
+    """Return the free amounts of each host, after overcommitment."""
+    columns = [
+        [FreeAmount(name, left, limit) for limit, left in zip(limits, lefts, strict=True)]
+        for name, (_, limits, lefts) in capacity.columns(states).items()
+    ]
+    return [
+        (
+            *usual,
+            *(
+                FreeAmount(name, limit - state.resources_used.get(name, 0), limit)
+                for name, limit in state.resources.items()
+            ),
+        )
+        for usual, state in zip(zip(*columns, strict=True), states, strict=True)
+    ]
 
 
 def _flavor(request: Request) -> view.ShownFlavor:

@@ -1,12 +1,16 @@
 """Hosts grouped by aggregate, by failure domain and by cause of rejection."""
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Sequence
 
 from steelyard.cloud import Aggregate
+from steelyard.cloud.host_state import HostState
 from steelyard.failure_domains import FailureDomains, Place
 from steelyard.page.matrix import Judged
-from steelyard.page.view import HostGroup, ShownCause
+from steelyard.page.view import HostGroup, ShownCause, Tile
+
+_IN_NO_AGGREGATE = "in no aggregate"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ def by_aggregate(hosts: Sequence[Judged], aggregates: Iterable[Aggregate]) -> Gr
     ]
     if ungrouped and groups:
         keyed["none"] = ungrouped
-        groups.append(_group("none", "in no aggregate", hosts, ungrouped))
+        groups.append(_group("none", _IN_NO_AGGREGATE, hosts, ungrouped))
     return Grouping(keyed, tuple(groups))
 
 
@@ -57,10 +61,50 @@ def by_domain(hosts: Sequence[Judged], keys: Sequence[str]) -> Grouping:
     for number, domain in enumerate(sorted(members, key=_in_text_order)):
         key, level = f"d{number}", len(domain) - 1
         keyed[key] = members[domain]
-        value = "(missing)" if domain[-1] is None else domain[-1]
-        name = f"{far_to_near[level]}: {value}"
+        name = _domain_name(far_to_near[level], domain[-1])
         groups.append(dataclasses.replace(_group(key, name, hosts, members[domain]), level=level))
     return Grouping(keyed, tuple(groups))
+
+
+class Tiles:
+    """The parts of the map. Each host is in one of them.
+
+    A tile has the hosts of an innermost failure domain. Without failure domains, it has those of an
+    aggregate: a host in several aggregates is in the tile of the smallest, a host in none is in the
+    last tile.
+    """
+
+    def __init__(
+        self, hosts: Sequence[HostState], aggregates: Iterable[Aggregate], keys: Sequence[str]
+    ) -> None:
+        self.all: tuple[Tile, ...]
+        self.of_hosts: list[int]
+        """The number of each host's tile."""
+        if keys:
+            self._by_domain(hosts, keys)
+        else:
+            self._by_aggregate(hosts, list(aggregates))
+
+    def _by_domain(self, hosts: Sequence[HostState], keys: Sequence[str]) -> None:
+        places = FailureDomains(keys).of(hosts).places
+        ranked = sorted(set(places), key=_in_text_order)
+        numbers = {place: number for number, place in enumerate(ranked)}
+        names = [list(map(_domain_name, reversed(keys), place)) for place in ranked]
+        self.all = tuple(Tile(around[-1], ", ".join(around[:-1])) for around in names)
+        self.of_hosts = [numbers[place] for place in places]
+
+    def _by_aggregate(self, hosts: Sequence[HostState], aggregates: Sequence[Aggregate]) -> None:
+        sizes = collections.Counter(each for host in hosts for each in host.aggregates)
+        smallest = [min(host.aggregates, key=sizes.__getitem__, default=None) for host in hosts]
+        shown = [each for each in (*aggregates, None) if each in set(smallest)]
+        numbers = {each: number for number, each in enumerate(shown)}
+        nowhere = _IN_NO_AGGREGATE if aggregates else "all hosts"
+        self.all = tuple(Tile(nowhere if each is None else each.name) for each in shown)
+        self.of_hosts = [numbers[each] for each in smallest]
+
+
+def _domain_name(key: str, value: str | None) -> str:
+    return f"{key}: {'(missing)' if value is None else value}"
 
 
 def by_cause(hosts: Sequence[Judged]) -> Grouping:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from steelyard.analysis.kinds import HostKinds
 from steelyard.cloud.host_state import HostState, Request
 from steelyard.filters.base import SILENT, Filter
+from steelyard.filters.capacity import keep_amounts
 from steelyard.page.view import Cell, CellMark, ShownReason
 from steelyard.scheduler.decision import Decision, Weight
 from steelyard.verdict import Verdict
@@ -54,6 +55,7 @@ def judged(decision: Decision, filters: Mapping[str, Filter]) -> list[Judged]:
     fitting = [each.obj for each in weighed]
     others = itertools.chain.from_iterable(each.hosts for each in decision.rejected)
     kinds = HostKinds([*fitting, *others])
+    keep_amounts(used.values(), kinds.hosts)
     fit = [
         Judged(each.obj, objections, each.weights, chosen=each.obj.host == chosen)
         for each, objections in zip(

@@ -15,19 +15,30 @@ from typing import Any
 import jinja2
 
 import steelyard
-from steelyard.page.view import BAR_WIDTH, Form, View
+from steelyard.page.columns import as_json, columns
+from steelyard.page.view import Form, View
 from steelyard.resources import described
 from steelyard.text import escapes
 from steelyard.text.wording import plain
 
 _HERE = importlib.resources.files("steelyard.page")
+_SCRIPTS = ("elements", "hosts", "details", "map", "table", "choice", "page")
+"""The parts of the script, in their order."""
+_PLAIN_ROWS = 200
+"""The number of hosts that can be read without the script."""
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def render(view: View, form: Form | None = None) -> str:
     """Return the HTML of the page for a decision. With a form, it is the live page."""
     template = _environment().get_template("decision.html")
-    return template.render(view=view, form=form, policy=policy(live=form is not None))
+    return template.render(
+        view=view,
+        form=form,
+        data=as_json(columns(view)),
+        plain_rows=_PLAIN_ROWS,
+        policy=policy(live=form is not None),
+    )
 
 
 def render_problem(title: str, message: str, form: Form | None = None) -> str:
@@ -45,7 +56,7 @@ def policy(*, live: bool) -> str:
     directives = {
         "default-src": "'none'",
         "style-src": _hash(_asset("page.css")),
-        "script-src": _hash(_asset("page.js")),
+        "script-src": _hash(_script()),
         "img-src": "data:",
         "connect-src": where,
         "form-action": where,
@@ -70,12 +81,10 @@ def _environment() -> jinja2.Environment:
     environment.filters["short"] = functools.partial(plain, digits=4)
     environment.filters["raw"] = functools.partial(plain, digits=6)
     environment.filters["place"] = lambda number: f"{number:.2f}".rstrip("0").rstrip(".")
-    environment.filters["widths"] = lambda bar: ",".join(f"{width:.0f}" for width in bar)
     environment.globals.update(
         style=_asset("page.css"),
-        script=_asset("page.js"),
+        script=_script(),
         version=steelyard.__version__,
-        bar_width=BAR_WIDTH,
         described=described,
     )
     return environment
@@ -87,6 +96,14 @@ def printable(value: Any) -> Any:
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return escapes.printable(value)
+
+
+@functools.cache
+def _script() -> str:
+    """Return the script, whose parts share one scope."""
+    parts = "".join(_asset(f"scripts/{name}.js") for name in _SCRIPTS)
+    scripted = 'document.documentElement.classList.add("scripted");'
+    return f'"use strict";\n{{\n{scripted}\n{parts}}}\n'
 
 
 @functools.cache

@@ -5,21 +5,25 @@ host names that it is served under, so that pages of other sites cannot query it
 reader's browser.
 """
 
+import dataclasses
 import ipaddress
 import traceback
 import urllib.parse
 from collections.abc import Callable
+from typing import Any
 from wsgiref.types import WSGIApplication
 
 import falcon
 from oslo_log import log as logging
 
 from steelyard import errors
-from steelyard.cloud import Cloud
+from steelyard.cloud import Cloud, garbage
 from steelyard.page.building import view_of
+from steelyard.page.compression import Compression
 from steelyard.page.rendering import policy, render, render_problem
+from steelyard.page.served_cloud import ServedCloud
 from steelyard.page.view import Form
-from steelyard.scheduler import FilterScheduler, NoValidHost
+from steelyard.scheduler import NoValidHost
 
 LOG = logging.getLogger(__name__)
 
@@ -38,17 +42,18 @@ _Name = str | ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def make_application(
-    scheduler: Callable[[], FilterScheduler],
+    current: Callable[[], ServedCloud],
     allowed_hosts: "AllowedHosts",
     source: str = "",
 ) -> WSGIApplication:
     """Return the WSGI application.
 
-    ``scheduler`` is called for each request. It returns the current scheduler, or raises
-    InvalidCloud, which the page reports.
+    ``current`` is called for each request. It returns the current cloud, or raises InvalidCloud,
+    which the page reports.
     """
-    app = falcon.App(middleware=[_Gate(allowed_hosts)])
-    app.add_route("/", _Page(scheduler, source))
+    middleware: list[Any] = [Compression(), _Gate(allowed_hosts)]
+    app = falcon.App(middleware=middleware)
+    app.add_route("/", _Page(current, source))
     app.set_error_serializer(_serialize_error)
     app.add_error_handler(Exception, _log_unexpected)
     return app
@@ -123,23 +128,24 @@ class _Gate:
 class _Page:
     """The page for the flavor and server group in the query."""
 
-    def __init__(self, scheduler: Callable[[], FilterScheduler], source: str) -> None:
-        self._scheduler = scheduler
+    def __init__(self, current: Callable[[], ServedCloud], source: str) -> None:
+        self._current = current
         self._source = source
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         try:
-            scheduler = self._scheduler()
+            served = self._current()
         except errors.InvalidCloud as error:
             _problem(resp, 503, "Cannot read the cloud", str(error))
             return
-        form = _form(scheduler.cloud, req)
+        form = _form(served.scheduler.cloud, req)
         if form.flavor is None:
             message = f"add one under 'flavors' in {self._source}"
             _problem(resp, 200, "The cloud has no flavors", message, form)
             return
         try:
-            _show(resp, self._decided(scheduler, form.flavor, form))
+            marked = dataclasses.replace(form, fitting_nowhere=served.fitting_nowhere)
+            _show(resp, self._decided(served, form.flavor, marked))
         except errors.PolicyNotSupported as error:  # a valid result, hence status 200
             _problem(resp, 200, "The policy of the server group is not supported", str(error), form)
         except errors.NotFound as error:
@@ -149,13 +155,15 @@ class _Page:
 
     on_head = on_get
 
-    def _decided(self, scheduler: FilterScheduler, flavor: str, form: Form) -> str:
+    @garbage.paused()
+    def _decided(self, served: ServedCloud, flavor: str, form: Form) -> str:
+        scheduler = served.scheduler
         request = scheduler.request(flavor, form.group)
         try:
             (decision,) = scheduler.select(request).decisions
         except NoValidHost as error:
             decision = error.decision
-        return render(view_of(decision, scheduler, self._source), form)
+        return render(view_of(decision, scheduler, self._source, served.modified), form)
 
 
 def _form(cloud: Cloud, req: falcon.Request) -> Form:

@@ -1,9 +1,14 @@
 """The content of the page as plain values, counted, numbered and laid out."""
 
+import collections
 import dataclasses
+import datetime
 import enum
 import itertools
 from collections.abc import Mapping
+from typing import NamedTuple
+
+from steelyard.cloud import Server
 
 BAR_WIDTH = 100.0
 """The width of the bars of weights."""
@@ -25,6 +30,25 @@ class HostVerdict(enum.StrEnum):
     CHOSEN = "chosen"
     FITS = "fits"
     REJECTED = "rejected"
+
+
+class HostCondition(enum.StrEnum):
+    """The outcome of the decision for a host, as the map shows it."""
+
+    CHOSEN = "chosen"
+    FITS = "fits"
+    FULL = "full"
+    """The host would pass all filters if none of its capacity were in use."""
+    REJECTED = "rejected"
+    OUT_OF_SERVICE = "out of service"
+
+
+class FreeAmount(NamedTuple):
+    """The amount of a resource class that is left on a host, and the limit for servers."""
+
+    resource_class: str
+    left: float
+    limit: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,6 +95,12 @@ class Row:
     """
     contributions: tuple[Contribution, ...] = ()
     """Only of weighers whose raw or multiplied weight is not 0."""
+    condition: HostCondition = HostCondition.REJECTED
+    tile: int = 0
+    """The number of the tile that has the host on the map."""
+    free: tuple[FreeAmount, ...] = ()
+    servers: tuple[Server, ...] = ()
+    traits: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,6 +119,15 @@ class HostGroup:
     @property
     def rejected(self) -> int:
         return self.hosts - self.fit
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tile:
+    """A part of the map: the hosts of an innermost failure domain, or of an aggregate."""
+
+    name: str
+    within: str = ""
+    """The domains around it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -149,10 +188,13 @@ class View:
     rows: tuple[Row, ...]
     """The chosen host, then the others that fit, the best first, then the rejected."""
     reasons: tuple[ShownReason, ...]
+    tiles: tuple[Tile, ...] = ()
     axis: float = 0.0
     """The position of weight 0 in a bar; negative weights lie left of it."""
     source: str = ""
     """The name of the cloud that the page shows."""
+    modified: datetime.datetime | None = None
+    """The time when the cloud file was modified, if the cloud is in a file."""
 
     @property
     def chosen(self) -> Row | None:
@@ -167,6 +209,12 @@ class View:
     @property
     def fit(self) -> int:
         return sum(row.verdict is not HostVerdict.REJECTED for row in self.rows)
+
+    @property
+    def conditions(self) -> list[tuple[HostCondition, int]]:
+        """Each condition with the number of its hosts."""
+        counts = collections.Counter(row.condition for row in self.rows)
+        return [(each, counts[each]) for each in HostCondition]
 
     @property
     def reasons_of_filters(self) -> list[tuple[str, list[ShownReason]]]:
@@ -189,3 +237,5 @@ class Form:
     groups: tuple[str, ...]
     flavor: str | None = None
     group: str | None = None
+    fitting_nowhere: frozenset[str] = frozenset()
+    """The flavors that no host fits."""

@@ -88,6 +88,8 @@ class FilterScheduler:
 
     def __init__(self, cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> None:
         group = options.register(conf)
+        self.conf = conf
+        """The configuration of the plugins; None is the global one."""
         self._trial_mode = TrialMode(conf)
         self.filters: dict[str, Filter] = plugins.load(FILTERS, group.enabled_filters, conf)
         self.weighers: dict[str, Weigher] = plugins.load(WEIGHERS, group.enabled_weighers, conf)

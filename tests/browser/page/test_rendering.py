@@ -9,6 +9,12 @@ import pytest
 
 from support.page.shown_decisions import WIDE, Open, count, hosts
 
+# The elements inside the page that can be scrolled.
+BOXES = """[...document.body.querySelectorAll("*")].filter((each) => {
+  const {overflowX, overflowY} = getComputedStyle(each);
+  return /auto|scroll/.test(overflowX + overflowY);
+}).map((each) => each.outerHTML)"""
+
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("page", ["decision", "nothing"])
@@ -66,13 +72,15 @@ def test_forced_colors_have_no_accessibility_violations(
     watched.picture(screenshots / "forced-colors.png", full_page=True)
 
 
-@pytest.mark.parametrize("width", [320, 768])
-def test_narrow_window_scrolls_only_tables(
+@pytest.mark.parametrize("width", [320, 768, 1280, 1920])
+def test_only_the_page_scrolls_and_only_downwards(
     opened: Open, decision: str, screenshots: pathlib.Path, width: int
 ) -> None:
     watched = opened(decision, viewport={"width": width, "height": 800})
-    wide = watched.page.evaluate("document.documentElement.scrollWidth")
-    assert wide <= width
+    watched.page.locator("button.host", has_text="c3").click()
+    watched.page.locator(".map .cell").first.click()
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert watched.page.evaluate(BOXES) == []
     assert watched.violations() == []
     watched.picture(screenshots / f"width-{width}.png", full_page=True)
 
@@ -118,6 +126,7 @@ def test_printed_page_shows_all_matching_hosts(
     watched.page.fill("#search", "")
     watched.page.locator("#wide").click()
     watched.page.emulate_media(media="print")
+    watched.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert weights.first.is_visible()
     assert watched.violations() == []
     pdf = watched.page.pdf(prefer_css_page_size=True)
@@ -130,10 +139,11 @@ def test_page_without_scripts_shows_everything(
     opened: Open, decision: str, screenshots: pathlib.Path
 ) -> None:
     watched = opened(decision, viewport=WIDE, java_script_enabled=False)
-    assert len(hosts(watched)) == 12
-    assert not watched.page.locator("#search").is_visible()
-    assert "RAMWeigher: 98304" in watched.page.locator("#matrix td ul").first.inner_text()
-    link = watched.page.locator("#matrix td.no a").first
+    assert watched.page.locator("#plain tbody tr").count() == 12
+    for control in ("#search", "#matrix", ".map"):
+        assert not watched.page.locator(control).is_visible()
+    assert "RAMWeigher: 98304" in watched.page.locator("#plain td ul").first.inner_text()
+    link = watched.page.locator("#plain td.no a").first
     link.click()
     assert watched.page.url.endswith(link.get_attribute("href") or "none")
     watched.picture(screenshots / "no-script.png", full_page=True)
@@ -166,6 +176,7 @@ def test_hostile_names_are_shown_as_text(
                 "extra_specs": {HOSTILE[1]: HOSTILE[2], "trait:<i>": "required"},
             }
         },
+        "servers": {HOSTILE[4]: {"flavor": HOSTILE[0], "host": HOSTILE[0]}},
         "server_groups": {HOSTILE[3]: {"policy": "anti-affinity"}},
     }
     file = tmp_path / "hostile.json"
@@ -177,10 +188,13 @@ def test_hostile_names_are_shown_as_text(
     for button in watched.page.locator("button.host").all():
         button.click()
     watched.page.locator("[data-narrow] button", has_text="bold").first.click()
+    watched.page.get_by_role("button", name=f"{HOSTILE[0]}: rejected").click()
+    watched.page.locator(".details .servers li").wait_for()
+    assert watched.page.inner_text(".details h3") == f"{HOSTILE[0]}: rejected"
     watched.page.fill("#search", "<b>bold")
     assert watched.page.inner_text("#wide") == f"Only {HOSTILE[3]} ✕"
     shown = watched.page.inner_text("main")
     assert all(name in shown for name in HOSTILE)
-    for tag in ("img", "b:not(.counts b)", "svg[onload]", "main script"):
+    for tag in ("img", "b:not(.counts b)", "svg[onload]", "main script:not(#data)"):
         assert watched.page.locator(tag).count() == 0
     watched.picture(screenshots / "hostile.png", full_page=True)

@@ -9,7 +9,7 @@ def test_tab_visits_controls_in_order(opened: Open, decision: str) -> None:
     assert watched.focused == "Skip to the hosts"
     assert watched.page.locator(".skip").bounding_box()["y"] >= 0  # type: ignore[index]
     stops = []
-    for _ in range(36):
+    for _ in range(38):
         press(watched, "Tab")
         stops.append(watched.focused)
     assert stops == [
@@ -20,6 +20,8 @@ def test_tab_visits_controls_in_order(opened: Open, decision: str) -> None:
         "not enough vCPUs: flavor wants 8",
         "the host is out of service",
         "forbidden trait CUSTOM_TO_BE_SERVICED is present",
+        "",  # a cell of the map
+        "find-group",
         *("room-north", "room-south", "rack-a", "rack-b", "rack-c", "rack-d", "draining", "gpu"),
         *("room: north", "rack: a", "rack: b", "room: south", "rack: c", "rack: d"),
         "search",
@@ -69,6 +71,8 @@ def test_enter_and_space_toggle_reasons(opened: Open, decision: str) -> None:
         "RAM: flavor wants 16 GiB, the host has 2 of 128 GiB left",
         "AggregateInstanceTypeFilter (would also reject)",
         "key 'ssd': flavor wants '<or> nvme <or> ~', aggregate 'rack-c' offers 'sata'",
+        *("Free", "56 of 256 vCPUs", "2 of 128 GiB of RAM", "8000 of 8000 GiB of disk"),
+        *("Servers", "none", "Traits", "none"),
         "Groups",
         "room-south: room=south",
         "rack-c: rack=c ssd=sata",

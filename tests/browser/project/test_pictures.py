@@ -27,6 +27,11 @@ def unfolded(watched: Watched) -> None:
     watched.page.locator("#hosts").scroll_into_view_if_needed()
 
 
+def opened_on_map(watched: Watched) -> None:
+    watched.page.get_by_role("button", name="a3: full").click()
+    watched.page.locator(".details dd", has_text="none").first.wait_for()
+
+
 def narrowed(watched: Watched) -> None:
     watched.page.locator("[data-narrow] button", has_text="room-south").click()
     watched.page.fill("#search", "ssd")
@@ -34,7 +39,8 @@ def narrowed(watched: Watched) -> None:
 
 TAKEN: dict[str, tuple[str, str, Callable[[Watched], None]]] = {
     # By the name of the file: the colour scheme, the shown elements, and the step before.
-    "decision": ("light", ".answer, .columns", lambda _: None),
+    "decision": ("light", ".answer, .columns:not(.uneven)", lambda _: None),
+    "map": ("light", "section:has(> #map)", opened_on_map),
     "hosts": ("light", "#hosts", unfolded),
     "hosts-dark": ("dark", "#hosts", narrowed),
 }

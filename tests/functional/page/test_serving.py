@@ -1,6 +1,8 @@
 """The live page over HTTP: selections, errors and headers."""
 
+import gzip
 import json
+import os
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +14,7 @@ from steelyard.cloud import Cloud, Flavor
 from steelyard.errors import InvalidCloud
 from steelyard.filters import base
 from steelyard.page.reloading import WatchedCloud
+from steelyard.page.served_cloud import ServedCloud
 from steelyard.page.serving import AllowedHosts, make_application
 from steelyard.scheduler import FilterScheduler
 from support.page.parsed_pages import Page
@@ -29,7 +32,7 @@ def cloud(tmp_path: pathlib.Path) -> pathlib.Path:
 def client_of(cloud: Any, conf: Any, *names: str) -> falcon.testing.TestClient:
     watched = WatchedCloud(str(cloud), conf)
     application = make_application(
-        watched.scheduler, AllowedHosts(*(names or ("127.0.0.1",))), str(cloud)
+        watched.current, AllowedHosts(*(names or ("127.0.0.1",))), str(cloud)
     )
     return falcon.testing.TestClient(application, headers={"Host": "127.0.0.1:8080"})
 
@@ -49,18 +52,19 @@ def get_page(client: Any, status: int = 200, **params: str) -> Page:
 def test_page_shows_requested_or_first_flavor(client: Any) -> None:
     page = get_page(client)
     assert page.one("h1").text == "small goes to h2"
-    assert [each.attributes["value"] for each in page.all("option")] == [
-        "small",
-        "fast",
-        "huge",
-        "",
-        "apart",
+    assert [(each.attributes["value"], each.text) for each in page.all("option")] == [
+        ("small", "small"),
+        ("fast", "fast"),
+        ("huge", "huge (fits no host)"),
+        ("", "none"),
+        ("apart", "apart"),
     ]
     page = get_page(client, flavor="fast", group="apart")
     assert page.one("h1").text == "fast goes to h1"
-    assert [
-        each.attributes["value"] for each in page.all("option") if "selected" in each.attributes
-    ] == ["fast", "apart"]
+    assert [page.by_id(f"ask-{each}").attributes["value"] for each in ("flavor", "group")] == [
+        "fast",
+        "apart",
+    ]
     assert get_page(client, flavor="fast", group="").one("h1").text == "fast goes to h1"
     assert get_page(client, flavor="huge").one("h1").text == "No host fits huge"
 
@@ -70,9 +74,9 @@ def test_live_page_equals_page_of_explain(
 ) -> None:
     file = tmp_path / "page.html"
     steelyard("explain", "--cloud", str(cloud), "--flavor", "fast", "--html", str(file))
-    assert (
-        get_page(client, flavor="fast").one("main").text == Page(file.read_text()).one("main").text
-    )
+    live, written = get_page(client, flavor="fast"), Page(file.read_text())
+    assert live.one("main").text == written.one("main").text
+    assert live.one("p", "source").text == written.one("p", "source").text
 
 
 @pytest.mark.parametrize(
@@ -87,7 +91,7 @@ def test_unknown_flavor_or_group_is_404(client: Any, params: Any, said: str) -> 
     page = get_page(client, 404, **params)
     assert page.one("h1").text == "Not found in this cloud"
     assert page.one("p", "problem").text.startswith(said)
-    assert len(page.all("select")) == 2
+    assert len(page.all("datalist")) == 2
 
 
 def test_responses_have_security_headers(client: Any) -> None:
@@ -157,7 +161,7 @@ def test_unknown_host_name_is_421(client: Any) -> None:
         "the request is for host 'evil.example', but this server accepts 127.0.0.1; to serve "
         "another name, start it with --host NAME"
     )
-    assert Page(answer.text).all("select") == []
+    assert Page(answer.text).all("datalist") == []
 
 
 def test_page_reloads_changed_file(client: Any, cloud: Any) -> None:
@@ -177,12 +181,12 @@ def test_page_reloads_changed_file(client: Any, cloud: Any) -> None:
     assert get_page(client).one("h1").text == "small goes to h2"
 
 
-def test_watched_cloud_keeps_scheduler_of_unchanged_file(cloud: Any, conf: Any) -> None:
+def test_watched_cloud_keeps_content_of_unchanged_file(cloud: Any, conf: Any) -> None:
     watched = WatchedCloud(str(cloud), conf)
-    first = watched.scheduler()
-    assert watched.scheduler() is first
+    first = watched.current()
+    assert watched.current() is first
     cloud.touch()
-    assert watched.scheduler() is not first
+    assert watched.current() is not first
 
 
 def test_watched_cloud_raises_error_with_place_for_malformed_file(cloud: Any, conf: Any) -> None:
@@ -190,7 +194,7 @@ def test_watched_cloud_raises_error_with_place_for_malformed_file(cloud: Any, co
     cloud.write_text("hosts:\n  h: {vcpus: x, ram_mb: 1, disk_gb: 1}\n")
     for _ in range(2):
         with pytest.raises(InvalidCloud) as caught:
-            watched.scheduler()
+            watched.current()
         error = caught.value
         assert (error.file, error.line, error.text) == (str(cloud), 2, "x")
         assert error.path == ("hosts", "h", "vcpus")
@@ -209,7 +213,7 @@ def test_unsupported_policy_is_200(cloud: Any, configured: Any) -> None:
     assert (
         "the filter 'ServerGroupAntiAffinityFilter' is not enabled" in page.one("p", "problem").text
     )
-    assert len(page.all("select")) == 2
+    assert len(page.all("datalist")) == 2
 
 
 def test_page_of_cloud_without_flavors_says_so(tmp_path: Any, conf: Any) -> None:
@@ -233,7 +237,7 @@ class Failing(base.Filter):
 def test_failing_filter_is_500(client: Any, cloud: Any, conf: Any) -> None:
     scheduler = FilterScheduler(Cloud.load(cloud), conf)
     scheduler.filters = {"Failing": Failing()}
-    application = make_application(lambda: scheduler, AllowedHosts("localhost"))
+    application = make_application(lambda: ServedCloud(scheduler), AllowedHosts("localhost"))
     page = get_page(falcon.testing.TestClient(application, headers={"Host": "localhost"}), 500)
     assert page.one("h1").text == "A plugin failed"
     assert page.one("p", "problem").text == (
@@ -242,7 +246,7 @@ def test_failing_filter_is_500(client: Any, cloud: Any, conf: Any) -> None:
 
 
 def test_unexpected_error_is_logged_and_not_shown(caplog: Any, conf: Any) -> None:
-    def fail() -> FilterScheduler:
+    def fail() -> ServedCloud:
         raise RuntimeError("secret\x1b[31m\nforged line")
 
     client = falcon.testing.TestClient(
@@ -259,6 +263,55 @@ def test_unexpected_error_is_logged_and_not_shown(caplog: Any, conf: Any) -> Non
 def test_page_escapes_unencodable_names(conf: Any) -> None:
     cloud = Cloud({}, flavors={"\ud800": Flavor("\ud800", 1, 1, 1)})
     scheduler = FilterScheduler(cloud, conf)
-    application = make_application(lambda: scheduler, AllowedHosts("localhost"))
+    application = make_application(lambda: ServedCloud(scheduler), AllowedHosts("localhost"))
     client = falcon.testing.TestClient(application, headers={"Host": "localhost"})
     assert get_page(client).one("h1").text == "No host fits \\ud800"
+
+
+def test_page_shows_when_the_cloud_file_was_modified(client: Any, cloud: Any) -> None:
+    os.utime(cloud, (0, 1_700_000_000.9))
+    time = get_page(client).one("time")
+    assert (time.attributes["datetime"], time.text) == (
+        "2023-11-14T22:13:20Z",
+        "2023-11-14 22:13:20 UTC",
+    )
+
+
+def test_page_of_cloud_without_file_shows_no_time(cloud: Any, conf: Any) -> None:
+    served = ServedCloud(FilterScheduler(Cloud.load(cloud), conf))
+    application = make_application(lambda: served, AllowedHosts("localhost"), "the example")
+    client = falcon.testing.TestClient(application, headers={"Host": "localhost"})
+    assert get_page(client).all("time") == []
+
+
+def test_flavor_that_fits_on_trial_only_is_not_marked(cloud: Any, configured: Any) -> None:
+    rejecting, trial = (
+        client_of(cloud, configured(*lines)) for lines in ((), ("trial_filters = CapacityFilter",))
+    )
+    (marked,) = [each for each in get_page(rejecting).all("option") if "(fits" in each.text]
+    assert marked.attributes == {"value": "huge", "data-remark": "fits no host"}
+    assert not [each for each in get_page(trial).all("option") if "(fits" in each.text]
+
+
+def test_large_responses_are_compressed_for_clients_that_accept_it(client: Any) -> None:
+    plain = client.simulate_get("/")
+    assert "content-encoding" not in plain.headers
+    packed = client.simulate_get("/", headers={"Accept-Encoding": "br, gzip;q=0.5"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.content) == plain.content
+    assert int(packed.headers["content-length"]) == len(packed.content) < len(plain.content) / 2
+    assert plain.headers["vary"] == packed.headers["vary"] == "Accept-Encoding"
+    head = client.simulate_head("/", headers={"Accept-Encoding": "gzip"})
+    assert head.content == b""
+    for name in ("content-length", "content-encoding", "vary", "content-type"):
+        assert head.headers[name] == packed.headers[name]
+
+
+def test_conditional_request_gets_the_whole_page(client: Any) -> None:
+    # The choice of the host may be left to chance, so no answer stays valid.
+    answer = client.simulate_get(
+        "/", headers={"If-None-Match": "*", "If-Modified-Since": "Fri, 01 Jan 2100 00:00:00 GMT"}
+    )
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+    assert "etag" not in answer.headers
+    assert answer.text.startswith("<!doctype html>")

@@ -24,7 +24,11 @@ def test_wheel_contains_the_package_and_its_data_alone(wheel: pathlib.Path) -> N
     assert "steelyard/py.typed" in names
     assert "steelyard/cloud/example.yaml" in names
     page = "steelyard/page"
-    assert {f"{page}/page.css", f"{page}/page.js", f"{page}/templates/decision.html"} <= set(names)
+    assert {
+        f"{page}/page.css",
+        f"{page}/scripts/page.js",
+        f"{page}/templates/decision.html",
+    } <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"steelyard"}
 

@@ -43,7 +43,9 @@ class Page(html.parser.HTMLParser):
         assert closed.tag == tag, f"</{tag}> closes <{closed.tag}>"
 
     def handle_data(self, data: str) -> None:
-        for element in self._open:
+        # Style and script are not part of the text around them.
+        inner = self._open[-1:]
+        for element in inner if inner and inner[0].tag in _NOT_TEXT else self._open:
             element.text += data
 
     def handle_comment(self, data: str) -> None:

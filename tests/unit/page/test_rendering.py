@@ -1,18 +1,22 @@
 """The page as HTML."""
 
 import base64
+import datetime
 import hashlib
+import json
 import re
 from typing import Any
 
 import pytest
 
+from steelyard.page.columns import columns
 from steelyard.page.rendering import policy, printable, render, render_problem
 from steelyard.page.view import (
     Cell,
     CellMark,
     Contribution,
     Form,
+    HostCondition,
     HostGroup,
     HostVerdict,
     Row,
@@ -50,6 +54,7 @@ def view(**changes: Any) -> View:
                 1.23456,
                 (0.0, 50.4, -3.0),
                 (Contribution("RAMWeigher", 1024, 0.5, 2, 1.23456),),
+                HostCondition.CHOSEN,
             ),
             Row(
                 "b",
@@ -75,14 +80,14 @@ def test_page_contains_whole_view() -> None:
     assert page.one("title").text == "web goes to a · steelyard"
     assert page.one("h1").text == "web goes to a"
     assert page.one("p", "lead").text == "It weighs 1.235, and no other host fits."
-    assert page.one("p", "source").text == "The cloud: cloud.yaml"
+    assert page.one("p", "source").text.split() == ["The", "cloud:", "cloud.yaml"]
     assert [" ".join(each.text.split()) for each in page.all("dd")] == [
         "web: 2 vCPUs, 4 GiB of RAM, 20 GiB of disk",
         "ssd=<or> nvme <or> ~",
         "shop: anti-affinity, max_server_per_host=2; its servers are on b, c",
     ]
     why = "RAMWeigher: 1024, normalised 0.5, times 2 is 1.235"
-    assert page.rows("matrix") == [
+    assert page.rows("plain") == [
         ["a", "rack", "chosen", f"1.235{why}", "✓", "✓"],
         ["b", "rack", "rejected", "", "✕ 1 2", "△ 3"],
     ]
@@ -101,12 +106,11 @@ def test_reason_numbers_link_to_reasons() -> None:
     assert page.by_id(page.one("a", "skip").attributes["href"].removeprefix("#")).tag == "section"
 
 
-def test_page_has_widths_of_bars_for_script() -> None:
+def test_page_has_data_for_script() -> None:
     page = Page(render(view()))
-    bars = [each.attributes["data-bar"] for each in page.all("td") if "data-bar" in each.attributes]
-    assert bars == ["0,50,-3"]
-    table = page.by_id("matrix").attributes
-    assert (table["data-width"], table["data-axis"]) == ("100", "25")
+    data = json.loads(page.by_id("data").text)
+    assert data == columns(view())
+    assert (data["bar"], data["width"], data["axis"]) == ([[0, 50, -3]], 100, 25)
     assert not any("style" in each.attributes for each in page.elements)
     # The legend has the weighers that change a weight.
     assert [each.text.strip() for each in page.all("li") if "Weigher" in each.text][:1] == [
@@ -146,17 +150,40 @@ def test_summary_shows_server_group_without_servers() -> None:
 def test_only_live_page_has_form() -> None:
     form = Form(("web", "db"), ("shop",), "db", None)
     page = Page(render(view(), form))
-    assert [
-        (each.attributes["value"], "selected" in each.attributes) for each in page.all("option")
-    ] == [("web", False), ("db", True), ("", False), ("shop", False)]
+    assert [each.attributes["value"] for each in page.all("option")] == ["web", "db", "", "shop"]
+    fields = [page.by_id(f"ask-{each}").attributes["value"] for each in ("flavor", "group")]
+    assert fields == ["db", ""]
     assert Page(render(view())).all("form") == []
 
 
-def test_form_marks_missing_names() -> None:
+def test_form_keeps_missing_names() -> None:
     page = Page(render_problem("No", "such thing", Form(("web",), ("shop",), "<b>", "gone")))
-    chosen = [each for each in page.all("option") if "selected" in each.attributes]
-    assert [each.text for each in chosen] == ["<b> (missing)", "gone (missing)"]
-    assert all("disabled" in each.attributes for each in chosen)
+    fields = [page.by_id(f"ask-{each}").attributes["value"] for each in ("flavor", "group")]
+    assert fields == ["<b>", "gone"]
+    assert [each.text for each in page.all("option")] == ["web", "none", "shop"]
+
+
+def test_form_marks_flavors_that_fit_no_host() -> None:
+    form = Form(("web", "db"), (), "db", fitting_nowhere=frozenset({"web"}))
+    page = Page(render(view(), form))
+    assert [each.text for each in page.all("option")] == ["web (fits no host)", "db", "none"]
+
+
+def test_page_shows_time_of_cloud_file() -> None:
+    modified = datetime.datetime(2026, 3, 1, 9, 5, 7, tzinfo=datetime.UTC)
+    page = Page(render(view(modified=modified)))
+    assert page.one("p", "source").text.split() == [
+        *("The", "cloud:", "cloud.yaml,", "modified", "2026-03-01", "09:05:07", "UTC")
+    ]
+    assert page.one("time").attributes["datetime"] == "2026-03-01T09:05:07Z"
+
+
+def test_page_without_scripts_lists_first_hosts() -> None:
+    one = view().rows[0]
+    page = Page(render(view(rows=(one,) * 1200)))
+    assert len(page.rows("plain")) == 200
+    assert "The first 200 of 1,200 hosts are listed" in page.one("noscript").text
+    assert len(json.loads(page.by_id("data").text)["hosts"]) == 1200
 
 
 @pytest.mark.parametrize("live", [True, False])
@@ -173,7 +200,7 @@ def test_policy_allows_only_own_style_and_script(live: bool) -> None:
     where = "'self'" if live else "'none'"
     assert (directives["connect-src"], directives["form-action"]) == (where, where)
     for tag in ("style", "script"):
-        digest = hashlib.sha256(page.one(tag).text.encode()).digest()
+        digest = hashlib.sha256(page.all(tag)[0].text.encode()).digest()
         assert directives[f"{tag}-src"] == f"'sha256-{base64.b64encode(digest).decode()}'"
 
 

@@ -73,6 +73,7 @@ EXTRAS = {
     "cli.inputs.os_connection": {"keystoneauth1", "openstack", "yaml"},
     "page.rendering": {"jinja2"},
     "scheduler.arithmetic": {"numpy"},
+    "page.compression": {"falcon"},
     "page.serving": {"falcon"},
     "nova": {"nova"},
     "cloud.files.syntax": {"yaml"},

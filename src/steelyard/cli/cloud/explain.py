@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import datetime
 import os
 from typing import Any
 
@@ -12,6 +13,7 @@ from steelyard.cli.inputs.requests import RequestListing, asked
 from steelyard.cli.outputs import pages
 from steelyard.cli.outputs.columns import Number, Why
 from steelyard.cloud import garbage
+from steelyard.page.reloading import modified_at
 from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Request
 from steelyard.scheduler.decision import HostExplanation
 
@@ -49,6 +51,7 @@ class Explain(RequestListing):
         if parsed_args.html is not None:
             _require_no_table(parsed_args)
             _require_another_file(parsed_args)
+        modified = _modified(parsed_args)
         scheduler = self.scheduler(parsed_args, clouds.described(parsed_args))
         decision, error = _decision(scheduler, self.request(parsed_args, scheduler))
         listed = Listed(
@@ -65,7 +68,8 @@ class Explain(RequestListing):
         )
         if parsed_args.html is None:
             return listed
-        html = page.render(page.view_of(decision, scheduler, clouds.called(parsed_args)))
+        view = page.view_of(decision, scheduler, clouds.called(parsed_args), modified)
+        html = page.render(view)
         return _Page(**vars(listed), html=html)
 
     def write_rows(
@@ -111,6 +115,13 @@ def _require_another_file(parsed_args: argparse.Namespace) -> None:
     cloud, html = clouds.file_name(parsed_args), parsed_args.html
     if os.path.exists(cloud) and os.path.exists(html) and os.path.samefile(cloud, html):
         raise errors.BadRequest(f"--html {html}: this is the cloud file; name another file")
+
+
+def _modified(parsed_args: argparse.Namespace) -> datetime.datetime | None:
+    """Return the time when the cloud file was modified; None if the cloud is not in a file."""
+    if parsed_args.example or not os.path.isfile(path := clouds.file_name(parsed_args)):
+        return None
+    return modified_at(os.stat(path).st_mtime_ns)
 
 
 def _verdict(explanation: HostExplanation) -> str:

@@ -10,6 +10,7 @@ from steelyard import extras
 from steelyard.cli.commands import Command
 from steelyard.cli.inputs import addresses, clouds
 from steelyard.page.reloading import WatchedCloud
+from steelyard.page.served_cloud import ServedCloud
 from steelyard.scheduler import FilterScheduler
 from steelyard.web.listening import ended_by, is_loopback, written
 
@@ -46,14 +47,14 @@ class Serve(Command):
             )
             from steelyard.web.server import serve  # noqa: PLC0415  (an extra)
         conf = self.configuration()
-        scheduler = _scheduler(parsed_args, conf)
+        current = _current(parsed_args, conf)
         with (
             addresses.listener(parsed_args) as listener,
             ended_by(signal.SIGTERM),
         ):
             address = listener.getsockname()[0]
             allowed_hosts = AllowedHosts(parsed_args.host, address)
-            application = make_application(scheduler, allowed_hosts, clouds.called(parsed_args))
+            application = make_application(current, allowed_hosts, clouds.called(parsed_args))
             if not is_loopback(address):
                 self.app.stderr.write(
                     f"steelyard: everyone who can reach {address} can see the whole cloud\n"
@@ -65,11 +66,9 @@ class Serve(Command):
             serve(application, listener, _MOST_SENT)
 
 
-def _scheduler(
-    parsed_args: argparse.Namespace, conf: cfg.ConfigOpts
-) -> Callable[[], FilterScheduler]:
-    """Return a function that returns the current scheduler."""
+def _current(parsed_args: argparse.Namespace, conf: cfg.ConfigOpts) -> Callable[[], ServedCloud]:
+    """Return a function that returns the current cloud."""
     if parsed_args.example or parsed_args.cloud == "-":
-        fixed = FilterScheduler(clouds.described(parsed_args), conf)
+        fixed = ServedCloud(FilterScheduler(clouds.described(parsed_args), conf))
         return lambda: fixed
-    return WatchedCloud(clouds.file_name(parsed_args), conf).scheduler
+    return WatchedCloud(clouds.file_name(parsed_args), conf).current

@@ -1,0 +1,57 @@
+"""A version of a cloud that the live page shows, with answers that are computed once."""
+
+import datetime
+import functools
+import itertools
+import threading
+
+from steelyard.analysis.kinds import HostKinds
+from steelyard.cloud.host_state import host_states
+from steelyard.filters.trial import TrialMode
+from steelyard.scheduler import FilterScheduler
+
+# The number of hosts that are examined first, because one that fits is enough.
+_SAMPLE = 64
+
+
+class ServedCloud:
+    """A cloud with its scheduler, and the time when its file was modified.
+
+    Threads may share an object.
+    """
+
+    def __init__(
+        self, scheduler: FilterScheduler, modified: datetime.datetime | None = None
+    ) -> None:
+        self.scheduler = scheduler
+        self.modified = modified
+        self._lock = threading.Lock()
+
+    @property
+    def fitting_nowhere(self) -> frozenset[str]:
+        """The flavors that no host fits. Raises PluginError if a filter fails."""
+        with self._lock:
+            return self._fitting_nowhere
+
+    @functools.cached_property
+    def _fitting_nowhere(self) -> frozenset[str]:
+        kinds = HostKinds(host_states(self.scheduler.cloud))
+        return frozenset(
+            flavor for flavor in self.scheduler.cloud.flavors if not self._fits(flavor, kinds)
+        )
+
+    def _fits(self, flavor: str, kinds: HostKinds) -> bool:
+        """Return whether any host passes all filters; those on trial let every host pass."""
+        request = self.scheduler.request(flavor)
+        filters = self.scheduler.filters
+        on_trial = TrialMode(self.scheduler.conf).on_trial(filters)
+        for hosts in (kinds.hosts[:_SAMPLE], kinds.hosts[_SAMPLE:]):
+            left = hosts
+            for name, filter_ in filters.items():
+                if name not in on_trial:
+                    left = list(
+                        itertools.compress(left, kinds.passing(name, filter_, left, request))
+                    )
+            if left:
+                return True
+        return False
