@@ -19,17 +19,17 @@ from steelyard.cloud.host_state import HostState, Request
 from steelyard.filters.base import FILTERS, Filter, answers
 from steelyard.scheduler import arithmetic
 from steelyard.scheduler.decision import Weighed, Weight
-from steelyard.scheduler.examination import multipliers, raw_weights
+from steelyard.scheduler.examination import raw_weights
 from steelyard.scheduler.hosts import Hosts
 from steelyard.weighers.base import Weigher
 
 DrawnT = TypeVar("DrawnT")
 
-# The number of flavors whose answers are kept.
-_RANKINGS_KEPT = 64
+# The least number of rankings that are kept. As many more are kept as have this many units.
+_RANKINGS_KEPT, _UNITS_KEPT = 64, 2_500_000
 
-# The raw weight and the multiplier of each weigher, for a host that passes the filters.
-_Row = Sequence[tuple[float, float]]
+# The answers to whether a unit passes; 0 stands for a unit that has not been examined.
+_REJECTED, _PASSES = 1, 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,24 +42,16 @@ class PluginSet:
     def __bool__(self) -> bool:
         return bool(self.filters or self.weighers)
 
-    def rows(self, states: Sequence[HostState], request: Request) -> list[_Row | None]:
-        """Return the weights of each host; None for a host that a filter rejects."""
+    def answers(
+        self, states: Sequence[HostState], request: Request
+    ) -> tuple[list[int], dict[str, list[float]]]:
+        """Return the positions of the hosts that pass, and the raw weights of these hosts."""
         passing = passing_positions(self.filters, states, request)
-        passed = [states[each] for each in passing]
-        weighed = list(map(Weighed, passed))
-        columns = [
-            zip(
-                raw_weights(name, weigher, weighed, request),
-                multipliers(name, weigher, passed),
-                strict=True,
-            )
+        weighed = [Weighed(states[each]) for each in passing]
+        return passing, {
+            name: raw_weights(name, weigher, weighed, request)
             for name, weigher in self.weighers.items()
-        ]
-        rows: list[_Row | None] = [None] * len(states)
-        weights = zip(*columns, strict=True) if columns else itertools.repeat(())
-        for index, row in zip(passing, weights, strict=False):
-            rows[index] = row
-        return rows
+        }
 
 
 def passing_positions(
@@ -146,14 +138,14 @@ class Ranking:
         self._by_kind = by_kind
         self._by_host = by_host
         self._of_hosts = of_hosts
-        self._rows_of_kinds: dict[int, _Row | None] = {}
         self._changes_seen = 0
+        self._answers = bytearray()
         self._passing = bytearray()
         self._sizes = array("d")
-        self._columns = {
-            name: (array("d"), array("d"))
-            for name in itertools.chain(by_kind.weighers, by_host.weighers)
-        }
+        self._weighers = {**by_kind.weighers, **by_host.weighers}
+        self._raw = {name: array("d") for name in self._weighers}
+        # The multipliers of single hosts are kept with the hosts.
+        self._multipliers = {} if of_hosts else {name: array("d") for name in self._weighers}
 
     def refresh(self, request: Request) -> None:
         """Examine the units that are new or have changed."""
@@ -162,18 +154,26 @@ class Ranking:
         for host, *of_host in kinds.changes[self._changes_seen :]:
             units.update((host,) if self._of_hosts else of_host)
         # If a plugin fails, the same units are examined again for the next request.
-        rows = self._rows(sorted(units), request)
+        asked = sorted(units if self._of_hosts else filter(self._is_new_kind, units))
+        passing, weights = self._examined(asked, request)
         self._changes_seen = len(kinds.changes)
         more = max(units, default=-1) + 1 - known
         if more > 0:
+            self._answers.extend(bytes(more))
             self._passing.extend(bytes(more))
-            for column in itertools.chain([self._sizes], *self._columns.values()):
+            for column in (self._sizes, *self._raw.values(), *self._multipliers.values()):
                 column.extend(itertools.repeat(0.0, more))
-        for unit, row in rows.items():
-            self._passing[unit] = row is not None
+        for unit in asked:
+            self._answers[unit] = _REJECTED
+        for unit in passing:
+            self._answers[unit] = _PASSES
+        for name, raw in weights.items():
+            _fill(self._raw[name], passing, raw)
+            if not self._of_hosts:
+                _fill(self._multipliers[name], passing, self._multipliers_of_kinds(name, passing))
+        for unit in units:
             self._sizes[unit] = 1 if self._of_hosts else len(kinds.hosts[unit])
-            for (raw, multiplier), columns in zip(row or (), self._columns.values(), strict=False):
-                columns[0][unit], columns[1][unit] = raw, multiplier
+            self._passing[unit] = self._answers[unit] == _PASSES and self._sizes[unit] > 0
 
     def choose(
         self,
@@ -213,27 +213,37 @@ class Ranking:
             hosts -= sum(fitting.flags[self._hosts.kinds.of_host[each]] for each in excluded)
         return Ranked(host, tuple(each.weight(position) for each in scores), hosts, rejected)
 
-    def _rows(self, units: Sequence[int], request: Request) -> dict[int, _Row | None]:
-        """Return the row of each unit; None for one that is rejected or has no hosts."""
-        kinds = self._hosts.kinds
-        if not self._of_hosts:
-            units_there = [unit for unit in units if kinds.hosts[unit]]
-            self._ask_about_kinds(units_there, request)
-            there = {unit: self._rows_of_kinds[unit] for unit in units_there}
-            return dict.fromkeys(units) | there
-        self._ask_about_kinds([kinds.of_host[unit] for unit in units], request)
-        rows = {unit: self._rows_of_kinds[kinds.of_host[unit]] for unit in units}
-        if self._by_host:
-            passing = [unit for unit, row in rows.items() if row is not None]
-            states = [self._hosts.version[unit] for unit in passing]
-            for unit, more in zip(passing, self._by_host.rows(states, request), strict=True):
-                rows[unit] = None if more is None else (*(rows[unit] or ()), *more)
-        return rows
+    def _is_new_kind(self, kind: int) -> bool:
+        """Return whether the kind has hosts and must be examined."""
+        is_known = kind < len(self._answers) and self._answers[kind]
+        return not is_known and bool(self._hosts.kinds.hosts[kind])
 
-    def _ask_about_kinds(self, kinds: Iterable[int], request: Request) -> None:
-        new = sorted(set(kinds).difference(self._rows_of_kinds))
-        samples = [self._hosts.kinds.samples[kind] for kind in new]
-        self._rows_of_kinds.update(zip(new, self._by_kind.rows(samples, request), strict=True))
+    def _examined(
+        self, asked: Sequence[int], request: Request
+    ) -> tuple[list[int], dict[str, list[float]]]:
+        """Return the units that pass, and their raw weights."""
+        kinds = self._hosts.kinds
+        of_units = [kinds.of_host[unit] for unit in asked] if self._of_hosts else asked
+        distinct = sorted(set(of_units))
+        samples = [kinds.samples[kind] for kind in distinct]
+        positions, weights = self._by_kind.answers(samples, request)
+        if not self._of_hosts:
+            return [distinct[each] for each in positions], weights
+        of_kinds = {distinct[position]: number for number, position in enumerate(positions)}
+        passing = [unit for unit, kind in zip(asked, of_units, strict=True) if kind in of_kinds]
+        numbers = [of_kinds[kind] for kind in of_units if kind in of_kinds]
+        weights = {name: list(map(raw.__getitem__, numbers)) for name, raw in weights.items()}
+        if not self._by_host:
+            return passing, weights
+        states = [self._hosts.version[unit] for unit in passing]
+        positions, more = self._by_host.answers(states, request)
+        left = {name: list(map(raw.__getitem__, positions)) for name, raw in weights.items()}
+        return [passing[each] for each in positions], {**left, **more}
+
+    def _multipliers_of_kinds(self, name: str, kinds: Iterable[int]) -> list[float]:
+        of_hosts = self._hosts.multipliers(name, self._weighers[name])
+        samples, index = self._hosts.kinds.samples, self._hosts.index
+        return [of_hosts[index[samples[kind].host]] for kind in kinds]
 
     def _without(self, excluded: Collection[int]) -> bytearray:
         """Return which units pass and have other hosts than the excluded ones."""
@@ -259,8 +269,10 @@ class Ranking:
 
     def _score(self, fitting: _Fitting, name: str, weigher: Weigher, request: Request) -> _Score:
         numbers = fitting.numbers
-        if name in self._columns:
-            raw, multiplied = map(fitting.column, self._columns[name])
+        if name in self._raw:
+            raw = fitting.column(self._raw[name])
+            multipliers = self._multipliers.get(name) or self._hosts.multipliers(name, weigher)
+            multiplied = fitting.column(multipliers)
         else:
             raw = self._asked_weights(fitting, name, weigher, request)
             multiplied = fitting.column(self._hosts.multipliers(name, weigher))
@@ -310,6 +322,14 @@ class Ranking:
         )
 
 
+def _fill(column: "array[float]", units: Sequence[int], values: Sequence[float]) -> None:
+    if len(units) == len(column):
+        column[:] = array("d", values)
+    else:
+        for unit, value in zip(units, values, strict=True):
+            column[unit] = value
+
+
 class Rankings:
     """The rankings of the flavors that were requested last."""
 
@@ -340,7 +360,7 @@ class Rankings:
             ranking = Ranking(self.hosts, by_kind, by_host, of_hosts=of_hosts)
             self._rankings[key] = request.flavor, ranking
         self._rankings.move_to_end(key)
-        if len(self._rankings) > _RANKINGS_KEPT:
+        if len(self._rankings) > max(_RANKINGS_KEPT, _UNITS_KEPT // (len(self.hosts) or 1)):
             self._rankings.popitem(last=False)
         return self._rankings[key][1]
 

@@ -1,9 +1,11 @@
 """A weigher for free vCPUs."""
 
+from collections.abc import Sequence
+
 from oslo_config import cfg
 
 from steelyard import conf as options
-from steelyard.attributes import read
+from steelyard.attributes import read_all
 from steelyard.weighers.free_amounts import FreeAmountWeigher
 
 
@@ -21,8 +23,13 @@ class CPUWeigher(FreeAmountWeigher):
         # The option applies to hosts without an allocation ratio of their own.
         self._usual_ratio = options.register(conf).cpu_allocation_ratio
 
-    def _weigh_object(self, host: object, request: object) -> float:
-        ratio = read(host, "cpu_allocation_ratio")
-        limit = (read(host, "vcpus_total") or 0) * (self._usual_ratio if ratio is None else ratio)
-        reserved = read(host, "vcpus_reserved") or 0  # Nova's hosts count them as used
-        return float(limit - reserved - (read(host, "vcpus_used") or 0))
+    def _free(self, hosts: Sequence[object]) -> list[float]:
+        names = ("vcpus_total", "cpu_allocation_ratio", "vcpus_reserved", "vcpus_used")
+        rows = zip(*(read_all(hosts, name) for name in names), strict=True)
+        # Nova's hosts count the reserved vCPUs as used.
+        return [
+            (total or 0) * (self._usual_ratio if ratio is None else ratio)
+            - (reserved or 0)
+            - (used or 0)
+            for total, ratio, reserved, used in rows
+        ]

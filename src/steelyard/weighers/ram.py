@@ -1,6 +1,8 @@
 """A weigher for free RAM."""
 
-from steelyard.attributes import read
+from collections.abc import Sequence
+
+from steelyard.attributes import read_all
 from steelyard.weighers.free_amounts import FreeAmountWeigher
 
 
@@ -9,5 +11,5 @@ class RAMWeigher(FreeAmountWeigher):
 
     multiplier_key = "ram_weight_multiplier"
 
-    def _weigh_object(self, host: object, request: object) -> float:
-        return float(read(host, "free_ram_mb") or 0)
+    def _free(self, hosts: Sequence[object]) -> list[float]:
+        return [free or 0 for free in read_all(hosts, "free_ram_mb")]

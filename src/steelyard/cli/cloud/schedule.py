@@ -13,6 +13,7 @@ from steelyard.cli.inputs import clouds, parsing, recording
 from steelyard.cli.inputs.recording import Recording
 from steelyard.cli.inputs.requests import RequestListing, asked
 from steelyard.cli.outputs.columns import Causes, Number, Weights
+from steelyard.cloud import garbage
 from steelyard.cloud.files import request_file
 from steelyard.cloud.files.saving import SavedCloud
 from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Selection, several
@@ -75,6 +76,7 @@ class Schedule(Recording, RequestListing):
         columns = ("Server", "Host", "Weight", "Hosts that fit")
         return (*columns, "Weights", "Rejected") if parsed_args.explain else columns
 
+    @garbage.paused()
     def result(self, parsed_args: argparse.Namespace) -> Listed:
         _check(parsed_args)
         saved = _saved(parsed_args)

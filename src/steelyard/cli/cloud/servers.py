@@ -13,7 +13,7 @@ from steelyard.cli.inputs.clouds import OnCloudFile
 from steelyard.cli.inputs.recording import Recording
 from steelyard.cli.outputs import formats
 from steelyard.cli.outputs.columns import Causes, Number
-from steelyard.cloud import Cloud
+from steelyard.cloud import Cloud, garbage
 from steelyard.scheduler import FilterScheduler, NoValidHost, Selection, several
 from steelyard.scheduler.decision import Cause
 from steelyard.text.wording import counted
@@ -172,6 +172,7 @@ class ServerEvacuate(Recording, OnCloudFile, Listing):
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
         return _columns(parsed_args)
 
+    @garbage.paused()
     def result(self, parsed_args: argparse.Namespace) -> Listed:
         if (parsed_args.server is None) == (parsed_args.host is None):
             raise errors.BadRequest(
