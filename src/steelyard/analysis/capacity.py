@@ -105,9 +105,12 @@ class HostRooms:
     filters with the same limit, the first enabled one gives the verdict.
     """
 
-    def __init__(self, scheduler: FilterScheduler) -> None:
+    def __init__(
+        self, scheduler: FilterScheduler, hosts: Iterable[HostState] | None = None
+    ) -> None:
+        """Count the room of these hosts of the scheduler's cloud, by default of all."""
         self._scheduler = scheduler
-        self._kinds = HostKinds(host_states(scheduler.cloud))
+        self._kinds = HostKinds(host_states(scheduler.cloud) if hosts is None else hosts)
         keep_amounts(scheduler.filters.values(), self._kinds.hosts)
 
     def of(self, flavor: str, group: str | None = None) -> FlavorRooms:

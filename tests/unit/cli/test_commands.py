@@ -4,6 +4,7 @@ import argparse
 
 import pytest
 
+from steelyard.cli.inputs.changes import InOrder
 from steelyard.cli.inputs.query_options import OfGroup, OncePerGroup
 from support.cli.commands import COMMANDS, GROUPS, options_of, parser_of
 from support.cli.in_process import Run
@@ -12,7 +13,7 @@ from support.cli.in_process import Run
 def is_single(action: argparse.Action) -> bool:
     if isinstance(action, OfGroup):
         return isinstance(action, OncePerGroup)
-    return not isinstance(action, argparse._AppendAction)
+    return not isinstance(action, argparse._AppendAction | InOrder)
 
 
 SINGLE = [

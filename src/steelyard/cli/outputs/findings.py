@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stevedore import extension
-
 from steelyard.cli.commands import Listed, Listing
 from steelyard.cli.outputs import columns, formats
 from steelyard.findings import Finding, Severity
@@ -59,12 +57,7 @@ class FindingsListing(Listing):
         return formats.TEXT
 
     def _load_formatter_plugins(self) -> Any:
-        # An entry point would add the format to every command of every program that uses cliff.
-        found = super()._load_formatter_plugins()
-        blocks = formats.FindingBlocks
-        # stevedore uses the missing entry point only to describe the plugin's origin.
-        text: Any = extension.Extension(formats.TEXT, None, blocks, blocks())  # type: ignore[arg-type]
-        return found.make_test_instance([*found, text])
+        return formats.with_text(super()._load_formatter_plugins(), formats.FindingBlocks)
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
         return (*_COLUMNS, "Details") if parsed_args.formatter in formats.DOCUMENTS else _COLUMNS

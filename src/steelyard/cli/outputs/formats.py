@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from cliff.formatters import base
+from stevedore import extension
 
 from steelyard.cli.outputs import columns
 
@@ -84,6 +85,31 @@ class Shell(_Prepared, base.SingleFormatter):
     ) -> None:
         safe = [_EXPANDED.sub(r"\\\g<0>", each) if isinstance(each, str) else each for each in data]
         self._formatter.emit_one(column_names, safe, stdout, parsed_args)
+
+
+class TextLines(base.SingleFormatter):
+    """The lines of a text; the only field has them."""
+
+    def add_argument_group(self, parser: argparse.ArgumentParser) -> None:
+        """Add nothing: text has no options."""
+
+    def emit_one(
+        self,
+        column_names: Sequence[str],
+        data: Sequence[Any],
+        stdout: TextIO,
+        parsed_args: argparse.Namespace,
+    ) -> None:
+        (lines,) = data
+        stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def with_text(found: Any, formatter: type[Any]) -> Any:
+    """Return the plugins of cliff's formatters, and this one for text."""
+    # An entry point would add the format to every command of every program that uses cliff.
+    # stevedore uses the missing entry point only to describe the plugin's origin.
+    text: Any = extension.Extension(TEXT, None, formatter, formatter())  # type: ignore[arg-type]
+    return found.make_test_instance([*found, text])
 
 
 class FindingBlocks(base.ListFormatter):

@@ -5,7 +5,7 @@ to be saved has numbers already.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from steelyard._string_sets import finite_number
@@ -14,6 +14,18 @@ from steelyard.text import spelling
 
 # More than any host has, and small enough to be exact as a float.
 _GREATEST = 10**15 - 1
+
+
+def numbered(noun: str) -> Callable[[Path], str]:
+    """Return a function that returns the text for a path in a list, counted from 1."""
+
+    def where(path: Path) -> str:
+        if not path:
+            return ""
+        index, *keys = path
+        return ": ".join([f"{noun} {int(index) + 1}", *keys])
+
+    return where
 
 
 def mapping(value: Any, path: Path) -> dict[str, Any]:

@@ -40,18 +40,10 @@ def load(path: str | os.PathLike[str], cloud: Cloud) -> list[WantedServers]:
 
     def read(file: IO[str], name: str) -> list[WantedServers]:
         content = syntax.parsed(file, name)
-        with syntax.placing_mistakes(file, name, _where):
+        with syntax.placing_mistakes(file, name, entries.numbered("request")):
             return list(_requests(content, cloud))
 
     return loading.loaded(path, read)
-
-
-def _where(path: syntax.Path) -> str:
-    """Return the number of the request, from 1 as in the scheduler's messages, and the key."""
-    if not path:
-        return ""
-    index, *keys = path
-    return ": ".join([f"request {int(index) + 1}", *keys])
 
 
 def _requests(content: Any, cloud: Cloud) -> Iterator[WantedServers]:

@@ -1,0 +1,336 @@
+"""The consequences of a change: two clouds compared, before and after it.
+
+The servers of hosts that go out of service get other hosts from the scheduler, as in an evacuation.
+The cloud after the change is counted and checked with them in their new places.
+"""
+
+import collections
+import dataclasses
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from oslo_config import cfg
+
+from steelyard.analysis.capacity import HostRooms, Room
+from steelyard.analysis.checks import check
+from steelyard.analysis.progress import Watching, unwatched
+from steelyard.cloud import Cloud, Server
+from steelyard.cloud.host_state import HostState, host_states
+from steelyard.findings import Check, Finding, Severity
+from steelyard.scheduler import FilterScheduler, NoValidHost
+from steelyard.scheduler.several import select_evacuation
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LimitingCause:
+    """A cause that limits hosts more than before, and the number of these hosts."""
+
+    cause: str
+    hosts: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FlavorChange:
+    """The hosts that fit a flavor, and how many more servers fit, before and after a change.
+
+    The numbers are None in a cloud without the flavor.
+    """
+
+    flavor: str
+    hosts_before: int | None
+    hosts_after: int | None
+    capacity_before: int | None
+    capacity_after: int | None
+    causes: tuple[LimitingCause, ...] = ()
+    """The causes on the hosts with less room than before, the most frequent first."""
+
+    @property
+    def falls_to_0(self) -> bool:
+        """Whether a number falls to 0."""
+        return any(before and after == 0 for before, after in self._pairs())
+
+    @property
+    def decreases(self) -> bool:
+        """Whether a number decreases."""
+        return any(
+            before is not None and after is not None and after < before
+            for before, after in self._pairs()
+        )
+
+    @property
+    def differs(self) -> bool:
+        """Whether a number changes."""
+        return any(before != after for before, after in self._pairs())
+
+    def _pairs(self) -> tuple[tuple[int | None, int | None], ...]:
+        return (
+            (self.hosts_before, self.hosts_after),
+            (self.capacity_before, self.capacity_after),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Displaced:
+    """A server of a host that goes out of service, and the host that it would get."""
+
+    server: Server
+    to: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stranded:
+    """A server of a host that goes out of service and that no other host fits."""
+
+    server: Server
+    cause: str
+    """The most frequent cause of rejections."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NewlyMisplaced:
+    """A server whose own host rejects it after the change, and did not before."""
+
+    server: Server
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FindingChanges:
+    """The findings that a change adds, and those that it resolves."""
+
+    new: tuple[Finding, ...]
+    resolved: tuple[Finding, ...]
+
+    def of(self, *, violations: bool) -> "FindingChanges":
+        """Return only the violations of group policies, or only the other findings."""
+        return FindingChanges(
+            *(
+                tuple(each for each in found if _is_violation(each) == violations)
+                for found in (self.new, self.resolved)
+            )
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Consequences:
+    """The differences between a cloud before and after a change."""
+
+    before: Cloud
+    after: Cloud
+    """The changed cloud, with the displaced servers in their new places."""
+    flavors: tuple[FlavorChange, ...]
+    """The flavors with different numbers."""
+    displaced: tuple[Displaced, ...]
+    stranded: tuple[Stranded, ...]
+    misplaced: tuple[NewlyMisplaced, ...]
+    findings: FindingChanges
+
+    def is_worse(self, *, strict: bool = False) -> bool:
+        """Return whether something is worse; if strict, any decrease of a number is."""
+        return bool(
+            self.stranded
+            or self.misplaced
+            or any(each.falls_to_0 or (strict and each.decreases) for each in self.flavors)
+            or any(
+                _is_violation(each) or each.severity is Severity.ERROR for each in self.findings.new
+            )
+        )
+
+
+def consequences(
+    before: Cloud, after: Cloud, conf: cfg.ConfigOpts | None = None, watch: Watching = unwatched
+) -> Consequences:
+    """Return the consequences of a change that turns one cloud into the other.
+
+    Both clouds have the same servers on the same hosts, and the second one has all of the hosts of
+    the first. Raises PluginError if a filter or a weigher fails.
+    """
+    displaced, stranded, settled = _settled(before, after, conf)
+    findings = _difference(check(before, conf, watch), check(settled, conf, watch))
+    lost = {each.server.uuid for each in stranded}
+    return Consequences(
+        before,
+        settled,
+        tuple(each for each in _flavors(before, settled, conf, watch) if each.differs),
+        displaced,
+        stranded,
+        tuple(
+            NewlyMisplaced(settled.servers[each.subject.name], each.details["reason"])
+            for each in findings.new
+            if each.check is Check.MISPLACED_SERVER and each.subject.name not in lost
+        ),
+        findings,
+    )
+
+
+def _settled(
+    before: Cloud, after: Cloud, conf: cfg.ConfigOpts | None
+) -> tuple[tuple[Displaced, ...], tuple[Stranded, ...], Cloud]:
+    """Return the servers that must move, those that cannot, and the cloud after the moves."""
+    gone = {
+        name
+        for name, host in before.hosts.items()
+        if after.hosts[name].out_of_service and not host.out_of_service
+    }
+    if not gone:
+        return (), (), after
+    scheduler = FilterScheduler(after, conf)
+    found = select_evacuation(scheduler, gone)
+    scheduler.commit(found.selection)
+    return (
+        tuple(
+            Displaced(before.servers[server.uuid], server.host)
+            for server in found.selection.servers
+        ),
+        tuple(
+            Stranded(before.servers[uuid], _main_cause(error))
+            for uuid, error in found.stranded.items()
+        ),
+        scheduler.cloud,
+    )
+
+
+def _main_cause(error: NoValidHost) -> str:
+    """Return the most frequent cause; of several, the one of the filter that runs last."""
+    order = list(error.decision.filters)
+    ranked = sorted(
+        error.decision.causes, key=lambda each: (each.count, order.index(each.filter)), reverse=True
+    )
+    return f"{ranked[0].filter}: {ranked[0].cause}" if ranked else "there are no other hosts"
+
+
+def _flavors(
+    before: Cloud, after: Cloud, conf: cfg.ConfigOpts | None, watch: Watching
+) -> Iterator[FlavorChange]:
+    """Yield the numbers of all flavors of both clouds."""
+    counted = _Rooms(before, after, conf)
+    for flavor in watch([*{**before.flavors, **after.flavors}], "flavors"):
+        there = counted.before(flavor) if flavor in before.flavors else None
+        then = counted.after(flavor, there) if flavor in after.flavors else None
+        yield FlavorChange(
+            flavor,
+            _fitting(there),
+            _fitting(then),
+            _capacity(there),
+            _capacity(then),
+            _causes(there, then),
+        )
+
+
+class _Rooms:
+    """The room on the hosts of both clouds; hosts that do not change are counted once."""
+
+    def __init__(self, before: Cloud, after: Cloud, conf: cfg.ConfigOpts | None) -> None:
+        self._before, self._after = before, after
+        self._scheduler = scheduler = FilterScheduler(after, conf)
+        self._are_kept = all(each.host_local for each in scheduler.filters.values())
+        hosts = {state.host: state for state in host_states(before)}
+        self._rooms_before = HostRooms(FilterScheduler(before, conf), hosts.values())
+        self._hosts = host_states(after)
+        changed = [
+            state
+            for state in self._hosts
+            if state.host not in hosts or not _is_same(hosts[state.host], state)
+        ]
+        self._rooms_of_changed = HostRooms(scheduler, changed)
+
+    def before(self, flavor: str) -> dict[str, Room]:
+        """Return the room on each host before the change, by the name of the host."""
+        return _by_host(self._rooms_before, flavor)
+
+    def after(self, flavor: str, before: Mapping[str, Room] | None) -> dict[str, Room]:
+        """Return the room on each host after the change; ``before`` is the room before it."""
+        is_same = self._before.flavors.get(flavor) == self._after.flavors[flavor]
+        if before is not None and is_same and self._are_kept:
+            return {**before, **_by_host(self._rooms_of_changed, flavor)}
+        return _by_host(self._rooms_after, flavor)
+
+    @functools.cached_property
+    def _rooms_after(self) -> HostRooms:
+        return HostRooms(self._scheduler, self._hosts)
+
+
+def _is_same(before: HostState, after: HostState) -> bool:
+    """Return whether filters that are host-local answer the same for a host in both states."""
+    return (
+        before.kind == after.kind
+        and before.uuid == after.uuid
+        and before.instances == after.instances
+    )
+
+
+def _by_host(rooms: HostRooms, flavor: str) -> dict[str, Room]:
+    return {room.host: room for room in rooms.of(flavor).rooms}
+
+
+def _fitting(rooms: Mapping[str, Room] | None) -> int | None:
+    return None if rooms is None else sum(room.more > 0 for room in rooms.values())
+
+
+def _capacity(rooms: Mapping[str, Room] | None) -> int | None:
+    return None if rooms is None else sum(room.more for room in rooms.values())
+
+
+def _causes(
+    before: Mapping[str, Room] | None, after: Mapping[str, Room] | None
+) -> tuple[LimitingCause, ...]:
+    if before is None or after is None:
+        return ()
+    counts = collections.Counter(
+        after[host].verdict.cause for host, room in before.items() if after[host].more < room.more
+    )
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(LimitingCause(cause, hosts) for cause, hosts in ranked)
+
+
+def _difference(before: Iterable[Finding], after: Iterable[Finding]) -> FindingChanges:
+    """Return the findings in only one of the clouds; the check and the subject identify them."""
+    sides = [{(each.check, each.subject): each for each in found} for found in (before, after)]
+    earlier, later = sides
+    return FindingChanges(
+        tuple(each for identity, each in later.items() if identity not in earlier),
+        tuple(each for identity, each in earlier.items() if identity not in later),
+    )
+
+
+def _is_violation(finding: Finding) -> bool:
+    return finding.check is Check.GROUP_VIOLATION
+
+
+def as_dict(found: Consequences, *, strict: bool = False) -> dict[str, Any]:
+    """Return the consequences as a dictionary, for output in JSON and YAML."""
+    violations = found.findings.of(violations=True)
+    others = found.findings.of(violations=False)
+    return {
+        "summary": {
+            "hosts": len(found.after.hosts),
+            "flavors": len(found.after.flavors),
+            "worse": found.is_worse(strict=strict),
+        },
+        "flavors": [dataclasses.asdict(each) for each in found.flavors],
+        "displaced": [{**_placed(each.server), "to": each.to} for each in found.displaced],
+        "stranded": [{**_placed(each.server), "cause": each.cause} for each in found.stranded],
+        "misplaced": [
+            {
+                "server": each.server.name,
+                "flavor": each.server.flavor.name,
+                "host": each.server.host,
+                "reason": each.reason,
+            }
+            for each in found.misplaced
+        ],
+        "violations": _both(violations),
+        "findings": _both(others),
+    }
+
+
+def _placed(server: Server) -> dict[str, Any]:
+    return {"server": server.name, "flavor": server.flavor.name, "from": server.host}
+
+
+def _both(difference: FindingChanges) -> dict[str, Any]:
+    return {
+        "new": [each.as_dict() for each in difference.new],
+        "resolved": [each.as_dict() for each in difference.resolved],
+    }

@@ -1,0 +1,168 @@
+"""The command ``whatif``."""
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from steelyard import errors
+from steelyard.analysis import whatif
+from steelyard.analysis.whatif import Consequences, FlavorChange
+from steelyard.cli.commands import Showing, Shown
+from steelyard.cli.inputs import changes, clouds, parsing
+from steelyard.cli.outputs import formats, progress
+from steelyard.cloud import Server, garbage
+from steelyard.cloud.files import saving
+from steelyard.findings import Finding
+from steelyard.text import escapes
+from steelyard.text.wording import counted
+
+_WORSE = 1
+_FIELDS = (
+    "Summary",
+    "Flavors",
+    "Displaced",
+    "Stranded",
+    "Misplaced",
+    "Violations",
+    "Findings",
+)
+# The most entries of a section of the text.
+_MOST = 20
+
+
+class WhatIf(Showing):
+    """Show what a change of the cloud would change.
+
+    The command compares the cloud before and after the changes, and writes no cloud file but the
+    one that --write names. It shows the differences: in the hosts and the room for each flavor, the
+    servers that must move, that no host fits or that their own host would reject, the violated
+    server groups, and the findings of 'steelyard check'.
+
+    The servers of hosts that go out of service are placed on other hosts, the largest first. The
+    cloud after the changes is counted with them in their new places.
+
+    The result is worse if the hosts or the room of a flavor fall to 0, if a server is stranded or
+    misplaced, or if there is a new violation or a new finding of severity error.
+
+    The exit status is 0 if nothing is worse, 1 if something is worse, and 2 if the input is
+    invalid.
+    """
+
+    examples = (
+        "steelyard whatif --example --force hdd-rack-1",
+        "steelyard whatif --cloud cloud.yaml --out rack=r7 -f json",
+    )
+
+    @property
+    def formatter_default(self) -> str:
+        return formats.TEXT
+
+    def _load_formatter_plugins(self) -> Any:
+        found = super()._load_formatter_plugins()
+        documents = found.make_test_instance(
+            [each for each in found if each.name in formats.DOCUMENTS]
+        )
+        return formats.with_text(documents, formats.TextLines)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        clouds.add_source(parser)
+        changes.add_options(parser)
+        parser.add_argument(
+            "--strict",
+            action="store_true",
+            help="count any decrease of the hosts or the room of a flavor as worse",
+        )
+        parser.add_argument(
+            "--write",
+            metavar="FILE",
+            type=parsing.file_name,
+            help="new file for the changed cloud, with the servers where they are now, JSON if the "
+            "name ends in .json, else YAML",
+        )
+        return parser
+
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return ("Text",) if parsed_args.formatter == formats.TEXT else _FIELDS
+
+    @garbage.paused()
+    def result(self, parsed_args: argparse.Namespace) -> Shown:
+        if parsed_args.write is not None and parsed_args.against is not None:
+            raise errors.BadRequest(
+                "--write and --against cannot be used together: the file that --against names has "
+                "the changed cloud"
+            )
+        before = clouds.described(parsed_args)
+        after = changes.changed(before, parsed_args)
+        found = whatif.consequences(before, after, self.configuration(), progress.watched)
+        if parsed_args.write is not None:
+            saving.create(parsed_args.write, after)
+        worse = found.is_worse(strict=parsed_args.strict)
+        values: tuple[Any, ...] = (list(_lines(found)),)
+        if parsed_args.formatter != formats.TEXT:
+            values = tuple(whatif.as_dict(found, strict=parsed_args.strict).values())
+        return Shown(values=values, status=_WORSE if worse else 0)
+
+    def cells(self, row: Iterable[Any], parsed_args: argparse.Namespace) -> tuple[Any, ...]:
+        return tuple(row)  # the text is escaped, and the documents have their own escapes
+
+
+def _lines(found: Consequences) -> Iterator[str]:
+    """Yield the lines of the text, with an empty line between sections."""
+    is_first = True
+    for title, entries in _sections(found):
+        if not entries:
+            continue
+        if not is_first:
+            yield ""
+        is_first = False
+        yield f"{title}: {len(entries)}"
+        for entry in entries[:_MOST]:
+            yield from (f"    {escapes.escaped(line)}" for line in entry)
+        if len(entries) > _MOST:
+            yield f"    and {len(entries) - _MOST} more, which -f json lists"
+    if is_first:
+        yield "nothing differs"
+
+
+def _sections(found: Consequences) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
+    """Yield the title of each section, and the lines of its entries."""
+    yield "flavors that differ", list(map(_flavor, found.flavors))
+    yield (
+        "servers that must move",
+        [[f"{_named(each.server)}: {each.server.host} -> {each.to}"] for each in found.displaced],
+    )
+    yield (
+        "servers that must move and that no host fits",
+        [[f"{_named(each.server)} on {each.server.host}: {each.cause}"] for each in found.stranded],
+    )
+    yield (
+        "servers that their own host would reject",
+        [
+            [f"{_named(each.server)} on {each.server.host}: {each.reason}"]
+            for each in found.misplaced
+        ],
+    )
+    for noun, violations in (("violated server groups", True), ("findings", False)):
+        difference = found.findings.of(violations=violations)
+        yield f"new {noun}", list(map(_finding, difference.new))
+        yield f"resolved {noun}", list(map(_finding, difference.resolved))
+
+
+def _named(server: Server) -> str:
+    return f"{server.name} ({server.flavor.name})"
+
+
+def _flavor(change: FlavorChange) -> list[str]:
+    hosts = f"hosts {_number(change.hosts_before)} -> {_number(change.hosts_after)}"
+    more = f"more servers {_number(change.capacity_before)} -> {_number(change.capacity_after)}"
+    causes = [f"    {counted(each.hosts, 'host')}: {each.cause}" for each in change.causes]
+    return [f"{change.flavor}: {hosts}, {more}", *causes]
+
+
+def _number(number: int | None) -> str:
+    return "no flavor" if number is None else str(number)
+
+
+def _finding(finding: Finding) -> list[str]:
+    return [f"{finding.severity}: {finding.check}: {finding.subject}: {finding.message}"]

@@ -1,0 +1,100 @@
+"""The options that change a cloud."""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from steelyard import errors
+from steelyard.cli.inputs import clouds, parsing
+from steelyard.cloud import Cloud, change_texts, changes
+from steelyard.cloud.changes import Change
+from steelyard.cloud.files import changes_file
+
+_HELP = {
+    "--set": "set an extra spec of a flavor, or a metadata key of an aggregate",
+    "--unset": "remove an extra spec of a flavor, or a metadata key of an aggregate",
+    "--force": "set force_metadata_check of the aggregate to true",
+    "--unforce": "remove force_metadata_check of the aggregate",
+    "--add-host": "add a host to an aggregate",
+    "--remove-host": "remove a host from an aggregate",
+    "--out": "take a host out of service, all hosts of an aggregate, or those of all aggregates "
+    "with this metadata, of which a part between commas suffices",
+    "--in": "put a host back into service",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that change the cloud."""
+    for option, form in change_texts.OPTIONS.items():
+        parser.add_argument(
+            option,
+            dest="changes",
+            metavar="CHANGE",
+            action=InOrder,
+            help=f"{_HELP[option]}: {form}; may be repeated",
+        )
+    parser.add_argument(
+        "--changes",
+        dest="changes_file",
+        metavar="FILE",
+        type=parsing.file_name,
+        help="file with a list of changes, JSON if the name ends in .json, else YAML; they are "
+        "applied before those of the command line",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="FILE",
+        type=parsing.file_name,
+        help="cloud file with the hosts, aggregates and flavors after the change; excludes other "
+        "changes",
+    )
+
+
+class InOrder(argparse.Action):
+    """The action that collects several options with their values, in the order of the arguments."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        (name,) = self.option_strings  # the whole name, also if it was abbreviated
+        collected = getattr(namespace, self.dest) or []
+        setattr(namespace, self.dest, [*collected, (name, values)])
+
+
+def changed(cloud: Cloud, parsed_args: argparse.Namespace) -> Cloud:
+    """Return the cloud with the changes that the arguments request.
+
+    Raises BadRequest if there are none, InvalidCloud if a file is invalid, NotFound if the cloud
+    lacks something that a change names, and Conflict if a change has no effect.
+    """
+    given = parsed_args.changes or parsed_args.changes_file
+    if parsed_args.against is not None:
+        if given:
+            raise errors.BadRequest(
+                "--against excludes other changes: make them in the file that it names"
+            )
+        other = clouds.read(parsed_args.against)
+        return changes.with_servers_of(cloud, other, parsed_args.against)
+    if not given:
+        options = ", ".join(change_texts.OPTIONS)
+        raise errors.BadRequest(
+            f"no change: add one of {options}, a file with --changes, or another cloud file with "
+            f"--against"
+        )
+    return changes.applied(cloud, _wanted(cloud, parsed_args))
+
+
+def _wanted(cloud: Cloud, parsed_args: argparse.Namespace) -> Iterator[tuple[str, Change]]:
+    """Yield the changes, each with its place."""
+    if parsed_args.changes_file is not None:
+        for number, change in enumerate(changes_file.load(parsed_args.changes_file), 1):
+            yield f"{parsed_args.changes_file}: change {number}", change
+    for option, text in parsed_args.changes or ():
+        place = f"{option} {text}"
+        try:
+            change = change_texts.parse(option, text, cloud)
+        except errors.NotFound as error:
+            raise errors.NotFound(f"{place}: {error}", error.text) from error
+        except errors.BadRequest as error:
+            raise errors.BadRequest(f"{option}: {error}", error.text) from error
+        yield place, change

@@ -1,0 +1,207 @@
+"""The command ``whatif``."""
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+import yaml
+
+from steelyard.cloud import Cloud
+from support.cli.in_process import Run
+
+CLOUD = """\
+hosts:
+  h1: {vcpus: 4, ram_mb: 4096, disk_gb: 100}
+  h2: {vcpus: 4, ram_mb: 4096, disk_gb: 100}
+  h3: {vcpus: 4, ram_mb: 8192, disk_gb: 100, out_of_service: "disabled"}
+aggregates:
+  fast: {hosts: [h1], metadata: {ssd: nvme, rack: r1}}
+  slow: {hosts: [h2, h3], metadata: {ssd: sata, rack: r2}}
+flavors:
+  small: {vcpus: 1, ram_mb: 1024, disk_gb: 10}
+  fast: {vcpus: 1, ram_mb: 3072, disk_gb: 10, extra_specs: {ssd: nvme}}
+server_groups:
+  apart: {policy: anti-affinity}
+servers:
+  one: {host: h1, flavor: small, group: apart}
+  two: {host: h2, flavor: small, group: apart}
+  quick: {host: h1, flavor: fast}
+"""
+
+
+@pytest.fixture
+def cloud(tmp_path: pathlib.Path) -> pathlib.Path:
+    path = tmp_path / "cloud.yaml"
+    path.write_text(CLOUD)
+    return path
+
+
+@pytest.fixture
+def whatif(run: Run, cloud: pathlib.Path) -> Any:
+    """Return a function that runs the command with JSON as output."""
+
+    def on_cloud(*argv: object) -> tuple[int, dict[str, Any]]:
+        status, out, err = run("whatif", "--cloud", cloud, *argv, "-f", "json")
+        assert err == ""
+        return status, json.loads(out)
+
+    return on_cloud
+
+
+def test_host_out_of_service_displaces_and_strands_servers(whatif: Any) -> None:
+    status, found = whatif("--out", "rack=r1")
+    assert status == 1
+    assert found["summary"] == {"hosts": 3, "flavors": 2, "worse": True}
+    assert found["displaced"] == []
+    assert {each["server"]: each["from"] for each in found["stranded"]} == {
+        "one": "h1",
+        "quick": "h1",
+    }
+    causes = {each["server"]: each["cause"] for each in found["stranded"]}
+    assert causes["one"].startswith("ServerGroupAntiAffinityFilter: ")
+    assert causes["quick"].startswith("AggregateInstanceTypeFilter: ")
+
+
+def test_displaced_servers_use_room_in_their_new_places(whatif: Any) -> None:
+    status, found = whatif("--in", "host:h3", "--out", "host:h2")
+    assert (status, found["stranded"]) == (0, [])
+    assert found["displaced"] == [{"server": "two", "flavor": "small", "from": "h2", "to": "h3"}]
+    (small,) = found["flavors"]
+    assert small == {
+        "flavor": "small",
+        "hosts_before": 1,
+        "hosts_after": 1,
+        "capacity_before": 3,
+        "capacity_after": 7,
+        "causes": [{"cause": "the host is out of service", "hosts": 1}],
+    }
+
+
+def test_changed_key_misplaces_servers(whatif: Any) -> None:
+    status, found = whatif("--set", "aggregate:fast:ssd=sata")
+    assert status == 1
+    (misplaced,) = found["misplaced"]
+    assert misplaced["server"] == "quick"
+    assert (misplaced["flavor"], misplaced["host"]) == ("fast", "h1")
+    assert "'ssd'" in misplaced["reason"]
+    assert {each["check"] for each in found["findings"]["new"]} == {
+        "fits-no-host",
+        "misplaced-server",
+        "not-offered",
+    }
+    assert [each["check"] for each in found["findings"]["resolved"]] == ["no-room"]
+
+
+def test_violation_is_listed_apart_from_other_findings(run: Run, cloud: pathlib.Path) -> None:
+    soft = CLOUD.replace("two: {host: h2", "two: {host: h1").replace("anti-", "soft-anti-")
+    cloud.write_text(soft.replace("host: h1, flavor: fast", "host: h2, flavor: small"))
+    status, out, _ = run("whatif", "--cloud", cloud, "--out", "host:h2", "-f", "json")
+    found = json.loads(out)
+    # Both servers are on one host, and the other host that would take one of them goes out.
+    (resolved,) = found["violations"]["resolved"]
+    assert (resolved["check"], resolved["subject"]["name"]) == ("group-violation", "apart")
+    assert found["violations"]["new"] == []
+    assert status == 0
+    assert "group-violation" not in {each["check"] for each in found["findings"]["resolved"]}
+
+
+def test_new_violation_of_a_soft_policy_is_worse(run: Run, cloud: pathlib.Path) -> None:
+    together = CLOUD.replace("two: {host: h2", "two: {host: h1").replace("anti-", "soft-anti-")
+    full = together.replace("h2: {vcpus: 4, ram_mb: 4096", "h2: {vcpus: 4, ram_mb: 512")
+    cloud.write_text(full)
+    status, out, _ = run("whatif", "--cloud", cloud, "--in", "host:h3", "-f", "json")
+    found = json.loads(out)
+    (new,) = found["violations"]["new"]
+    assert (status, new["check"], new["severity"]) == (1, "group-violation", "warning")
+
+
+def test_files_with_changes_and_with_another_cloud(
+    whatif: Any, run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    file = tmp_path / "changes.yaml"
+    file.write_text("- in: {host: h3}\n- add-host: {aggregate: fast, host: h3}\n")
+    # Later changes find the cloud as the earlier ones left it.
+    status, found = whatif("--changes", file, "--remove-host", "slow:h3")
+    assert (status, [each["flavor"] for each in found["flavors"]]) == (0, ["small", "fast"])
+    changed = tmp_path / "changed.yaml"
+    argv = ("--changes", file, "--remove-host", "slow:h3", "--write", changed)
+    assert run("whatif", "--cloud", cloud, *argv).status == 0
+    assert Cloud.load(changed).aggregates["fast"].hosts == ("h1", "h3")
+    assert cloud.read_text() == CLOUD
+    assert whatif("--against", changed) == (status, found)
+
+
+def test_written_cloud_has_the_servers_where_they_were(
+    run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    changed = tmp_path / "changed.json"
+    assert run("whatif", "--cloud", cloud, "--out", "host:h1", "--write", changed).status == 1
+    found = Cloud.load(changed)
+    assert found.hosts["h1"].out_of_service == "taken out by a change"
+    before = Cloud.load(cloud)
+    assert {each.uuid: each.host for each in found.servers.values()} == {
+        each.uuid: each.host for each in before.servers.values()
+    }
+    again = run("whatif", "--cloud", cloud, "--out", "host:h1", "--write", changed)
+    assert again.status == 2
+    assert "already exists" in again.err
+
+
+def test_nothing_differs(run: Run, cloud: pathlib.Path) -> None:
+    ran = run("whatif", "--cloud", cloud, "--set", "aggregate:slow:note=x")
+    assert ran == (0, "nothing differs\n", "")
+
+
+def test_strict_counts_any_decrease(run: Run, cloud: pathlib.Path) -> None:
+    cloud.write_text(CLOUD.replace('out_of_service: "disabled"', "").replace("one:", "# one:"))
+    argv = ("whatif", "--cloud", cloud, "--out", "host:h2")
+    assert run(*argv).status == 0
+    assert run(*argv, "--strict").status == 1
+
+
+def test_text_escapes_names_and_shortens_lists(run: Run, tmp_path: pathlib.Path) -> None:
+    servers = {f"server-{number:02}": {"host": "h1", "flavor": "f"} for number in range(25)}
+    host = {"vcpus": 16, "ram_mb": 65536, "disk_gb": 500}
+    content = {
+        "hosts": {"h1": host, "h2": host},
+        "flavors": {"f": {"vcpus": 1, "ram_mb": 1024, "disk_gb": 1}},
+        "servers": servers,
+    }
+    path = tmp_path / "cloud.yaml"
+    path.write_text(yaml.safe_dump(content))
+    _, out, _ = run("whatif", "--cloud", path, "--out", "host:h1")
+    lines = out.splitlines()
+    assert "servers that must move: 25" in lines
+    assert lines.count("    and 5 more, which -f json lists") == 1
+    assert sum(line.endswith("h1 -> h2") for line in lines) == 20
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ((), "no change: add one of --set, --unset, --force, "),
+        (("--force", "fsat"), "--force fsat: no aggregate 'fsat'; did you mean 'fast'?"),
+        (("--set", "fast"), "--set: invalid value 'fast': expected flavor:NAME:KEY=VALUE or"),
+        (("--against", "x.yaml", "--force", "fast"), "--against excludes other changes"),
+        (("--against", "x.yaml", "--write", "y.yaml"), "--write and --against cannot be used"),
+        (("--changes", "none.yaml"), "none.yaml: No such file"),
+        (("--set", "flavor:smal:a=b"), "no flavor 'smal'; did you mean 'small'?"),
+    ],
+)
+def test_mistake_of_the_caller(
+    run: Run, cloud: pathlib.Path, argv: tuple[str, ...], said: str
+) -> None:
+    status, out, err = run("whatif", "--cloud", cloud, *argv)
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+def test_mistake_in_a_file_names_the_change(
+    run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    file = tmp_path / "changes.yaml"
+    file.write_text("- force: fast\n- force: fsat\n")
+    status, _, err = run("whatif", "--cloud", cloud, "--changes", file)
+    assert status == 2
+    assert f"{file}: change 2: no aggregate 'fsat'; did you mean 'fast'?" in err
