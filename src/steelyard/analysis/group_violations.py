@@ -101,34 +101,35 @@ class _Targets:
             places = FailureDomains(fitting.failure_domains).of(hosts).places
         self.levels = (*reversed(fitting.failure_domains), HOST)
         """The levels from far to near."""
-        self._places = {host.host: place for host, place in zip(hosts, places, strict=True)}
-        self._children: dict[str, Mapping[_Domain, Sequence[_Domain]]] = {}
+        self._paths = {
+            host.host: (*place, host.host) for host, place in zip(hosts, places, strict=True)
+        }
+        self._of_flavors: dict[str, Mapping[_Domain, Sequence[_Domain]]] = {}
 
     def path(self, host: str) -> _Domain:
         """Return the host as the nearest domain of itself."""
-        return (*self._places[host], host)
+        return self._paths[host]
 
     def of(self, flavor: str) -> Mapping[_Domain, Sequence[_Domain]]:
         """Return the domains that have a host that fits the flavor.
 
         They are given with such domains in them one level nearer, none for a host.
         """
-        if flavor not in self._children:
-            self._children[flavor] = self._found(flavor)
-        return self._children[flavor]
+        if flavor not in self._of_flavors:
+            self._of_flavors[flavor] = self._found(flavor)
+        return self._of_flavors[flavor]
 
     def _found(self, flavor: str) -> Mapping[_Domain, Sequence[_Domain]]:
-        found: dict[_Domain, list[_Domain]] = {}
         present = self._fitting.present
-        for host in self._fitting.of(flavor, present, present.hosts):
-            domain = self.path(host.host)
-            found[domain] = []
-            is_new = True
-            while domain and is_new:
-                above = domain[:-1]
-                is_new = above not in found
-                found.setdefault(above, []).append(domain)
-                domain = above
+        fitting = self._fitting.of(flavor, present, present.hosts)
+        nearest = [self._paths[host.host] for host in fitting]
+        found: dict[_Domain, Sequence[_Domain]] = dict.fromkeys(nearest, ())
+        for _ in self.levels:
+            above: dict[_Domain, list[_Domain]] = {}
+            for domain in nearest:
+                above.setdefault(domain[:-1], []).append(domain)
+            found.update(above)
+            nearest = list(above)
         return found
 
 

@@ -7,7 +7,7 @@ from steelyard.analysis.fitting import Fitting
 from steelyard.analysis.group_violations import HOST, Violation, violations
 from steelyard.analysis.placed_servers import Excess, misplaced, overcommitted
 from steelyard.findings import Check, Finding, Severity, Subject, SubjectKind
-from steelyard.groups import MAX_SERVER_PER_HOST, Policy
+from steelyard.groups import MAX_SERVER_PER_HOST, Policy, ServerGroup
 from steelyard.resources import kind, quantity
 from steelyard.text.wording import counted, listed
 
@@ -24,15 +24,15 @@ def groups(fitting: Fitting) -> Iterator[Finding]:
             Check.GROUP_VIOLATION,
             Subject(SubjectKind.GROUP, group.name),
             f"policy {str(group.policy)!r}: {_described(each)}",
-            _REMEDIES[group.policy],
+            _remedy(group),
             details={
                 "policy": str(group.policy),
                 "level": each.level,
                 "hosts": list(each.hosts),
                 "servers": [
                     {
-                        "server": offender.server.uuid,
-                        "name": offender.server.name,
+                        "server": offender.server.name,
+                        "uuid": offender.server.uuid,
                         "host": offender.server.host,
                         "better_host": offender.better_host,
                     }
@@ -42,12 +42,22 @@ def groups(fitting: Fitting) -> Iterator[Finding]:
         )
 
 
-_REMEDIES = {
-    Policy.AFFINITY: "move the servers to one host",
-    Policy.ANTI_AFFINITY: "move all but the permitted servers to other hosts",
-    Policy.SOFT_AFFINITY: "move the servers to the others, if they should be together",
-    Policy.SOFT_ANTI_AFFINITY: "move the servers away from the others, if they should be apart",
-}
+def _remedy(group: ServerGroup) -> str:
+    match group.policy:
+        case Policy.AFFINITY:
+            return "move the servers to one host"
+        case Policy.ANTI_AFFINITY:
+            most = counted(_most(group), "server")
+            return f"move servers until no host has more than {most} of the group"
+        case Policy.SOFT_AFFINITY:
+            return "move one server after the other, each to a host with more of the others"
+        case Policy.SOFT_ANTI_AFFINITY:
+            return "move one server after the other, each to a host with fewer of the others"
+
+
+def _most(group: ServerGroup) -> int:
+    """Return the number of servers that the policy ``anti-affinity`` permits on a host."""
+    return group.rules.get(MAX_SERVER_PER_HOST, 1)
 
 
 def _described(violation: Violation) -> str:
@@ -56,19 +66,18 @@ def _described(violation: Violation) -> str:
         there = _shown([f"{len(servers)} on {host!r}" for host, servers in hosts.items()])
         return f"its servers are on {counted(len(hosts), 'host')}: {there}"
     if group.policy is Policy.ANTI_AFFINITY:
-        most = group.rules.get(MAX_SERVER_PER_HOST, 1)
         there = _shown(
             [
                 f"{host!r} has {listed([each.server.name for each in servers])}"
                 for host, servers in hosts.items()
             ]
         )
-        return f"more than {counted(most, 'server')} on {counted(len(hosts), 'host')}: {there}"
+        return f"more than {counted(_most(group), 'server')} on a host: {there}"
     first = violation.offenders[0]
     better = "more" if group.policy is Policy.SOFT_AFFINITY else "fewer"
     where = "a host" if violation.level == HOST else f"another {violation.level!r}"
     return (
-        f"{len(violation.offenders)} of its {counted(violation.members, 'server')} would fit "
+        f"{len(violation.offenders)} of {counted(violation.members, 'server')} would fit "
         f"{where} with {better} of the others: {first.server.name!r} on {first.server.host!r} "
         f"would fit {first.better_host!r}"
     )
@@ -76,7 +85,7 @@ def _described(violation: Violation) -> str:
 
 def _shown(parts: list[str]) -> str:
     more = len(parts) - _MOST_SHOWN
-    return ", ".join(parts[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return "; ".join(parts[:_MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
 def servers(fitting: Fitting) -> Iterator[Finding]:
@@ -86,12 +95,12 @@ def servers(fitting: Fitting) -> Iterator[Finding]:
         yield Finding(
             Severity.WARNING,
             Check.MISPLACED_SERVER,
-            Subject(SubjectKind.SERVER, server.uuid),
-            f"{server.name!r} is on {server.host!r}, which would reject flavor "
-            f"{server.flavor.name!r} even if it were empty: {each.verdict.reason}",
+            Subject(SubjectKind.SERVER, server.name),
+            f"it is on {server.host!r}, which would reject flavor {server.flavor.name!r} even if "
+            f"the host were empty: {each.verdict.reason}",
             "move the server to another host, or correct the flavor or the host's aggregates",
             details={
-                "name": server.name,
+                "uuid": server.uuid,
                 "flavor": server.flavor.name,
                 "host": server.host,
                 "reason": each.verdict.reason,

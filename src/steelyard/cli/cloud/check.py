@@ -30,6 +30,9 @@ def _filter_logs_suppressed() -> Iterator[None]:
 class CheckCommand(FindingsListing):
     """Report misconfigured aggregates and flavors.
 
+    Placed servers are checked, too: the policies of their groups, whether their hosts would reject
+    them today, and whether more is allocated on a host than it has.
+
     To accept findings, save them to a file with -f json or -f yaml, and name the file with
     --accepted.
 
@@ -70,5 +73,7 @@ class CheckCommand(FindingsListing):
                 "aggregate": len(cloud.aggregates),
                 "flavor": len(cloud.flavors),
                 "host": len(cloud.hosts),
+                "server": len(cloud.servers),
+                "group": len(cloud.server_groups),
             },
         )

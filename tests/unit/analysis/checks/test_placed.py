@@ -64,14 +64,14 @@ def test_anti_affinity_names_hosts_with_too_many_servers() -> None:
     assert finding is not None
     assert finding.severity is Severity.ERROR
     assert (
-        finding.message == "policy 'anti-affinity': more than 1 server on 1 host: 'h1' has 'b', 'c'"
+        finding.message == "policy 'anti-affinity': more than 1 server on a host: 'h1' has 'b', 'c'"
     )
     assert finding.details == {
         "policy": "anti-affinity",
         "level": "host",
         "hosts": ["h1"],
         "servers": [
-            {"server": f"uuid-{name}", "name": name, "host": "h1", "better_host": None}
+            {"server": name, "uuid": f"uuid-{name}", "host": "h1", "better_host": None}
             for name in "bc"
         ],
     }
@@ -83,7 +83,19 @@ def test_anti_affinity_permits_max_server_per_host() -> None:
     assert violation(cloud(places, Policy.ANTI_AFFINITY, rules)) is None
     finding = violation(cloud({**places, "d": "h1"}, Policy.ANTI_AFFINITY, rules))
     assert finding is not None
-    assert "more than 2 servers on 1 host: 'h1' has 'a', 'b', 'd'" in finding.message
+    assert "more than 2 servers on a host: 'h1' has 'a', 'b', 'd'" in finding.message
+
+
+def test_violation_of_many_hosts_names_three() -> None:
+    places = {f"{host}{number}": f"h{host}" for host in range(1, 5) for number in range(5)}
+    finding = violation(cloud(places, Policy.ANTI_AFFINITY))
+    assert finding is not None
+    assert finding.message == (
+        "policy 'anti-affinity': more than 1 server on a host: "
+        "'h1' has '10', '11', '12' and 2 more; 'h2' has '20', '21', '22' and 2 more; "
+        "'h3' has '30', '31', '32' and 2 more; and 1 more"
+    )
+    assert finding.details["hosts"] == ["h1", "h2", "h3", "h4"]
 
 
 def test_affinity_counts_servers_by_host() -> None:
@@ -91,8 +103,8 @@ def test_affinity_counts_servers_by_host() -> None:
     finding = violation(cloud({"a": "h1", "b": "h2", "c": "h2"}, Policy.AFFINITY))
     assert finding is not None
     assert finding.severity is Severity.ERROR
-    assert finding.message == "policy 'affinity': its servers are on 2 hosts: 2 on 'h2', 1 on 'h1'"
-    assert [each["server"] for each in finding.details["servers"]] == ["uuid-a", "uuid-b", "uuid-c"]
+    assert finding.message == "policy 'affinity': its servers are on 2 hosts: 2 on 'h2'; 1 on 'h1'"
+    assert [each["server"] for each in finding.details["servers"]] == ["a", "b", "c"]
 
 
 def test_soft_affinity_names_server_that_would_fit_beside_more_others() -> None:
@@ -100,11 +112,11 @@ def test_soft_affinity_names_server_that_would_fit_beside_more_others() -> None:
     assert finding is not None
     assert finding.severity is Severity.WARNING
     assert finding.message == (
-        "policy 'soft-affinity': 1 of its 3 servers would fit a host with more of the others: "
+        "policy 'soft-affinity': 1 of 3 servers would fit a host with more of the others: "
         "'a' on 'h1' would fit 'h2'"
     )
     assert finding.details["servers"] == [
-        {"server": "uuid-a", "name": "a", "host": "h1", "better_host": "h2"}
+        {"server": "a", "uuid": "uuid-a", "host": "h1", "better_host": "h2"}
     ]
 
 
@@ -118,7 +130,7 @@ def test_soft_affinity_permits_servers_apart_on_full_hosts() -> None:
 def test_soft_affinity_of_two_servers_concerns_both() -> None:
     finding = violation(cloud({"a": "h1", "b": "h2"}))
     assert finding is not None
-    assert finding.message.startswith("policy 'soft-affinity': 2 of its 2 servers would fit")
+    assert finding.message.startswith("policy 'soft-affinity': 2 of 2 servers would fit")
     assert finding.details["hosts"] == ["h1", "h2"]
 
 
@@ -129,7 +141,7 @@ def test_soft_anti_affinity_compares_without_the_server_itself() -> None:
     assert finding is not None
     assert finding.severity is Severity.WARNING
     assert finding.message == (
-        "policy 'soft-anti-affinity': 2 of its 2 servers would fit a host with fewer of the others: "
+        "policy 'soft-anti-affinity': 2 of 2 servers would fit a host with fewer of the others: "
         "'a' on 'h1' would fit 'h2'"
     )
 
@@ -148,7 +160,7 @@ def test_violation_names_the_farthest_level(by_rack: cfg.ConfigOpts) -> None:
     assert finding is not None
     assert finding.details["level"] == "rack"
     assert finding.message == (
-        "policy 'soft-anti-affinity': 2 of its 2 servers would fit another 'rack' with fewer of "
+        "policy 'soft-anti-affinity': 2 of 2 servers would fit another 'rack' with fewer of "
         "the others: 'a' on 'h1' would fit 'h3'"
     )
     assert violation(apart) is None
@@ -166,7 +178,7 @@ def test_soft_affinity_prefers_the_domain_with_most_others(by_rack: cfg.ConfigOp
     finding = violation(cloud(places, Policy.SOFT_AFFINITY, None, aggregates), by_rack)
     assert finding is not None
     assert finding.details["level"] == "rack"
-    assert [each["name"] for each in finding.details["servers"]] == ["a"]
+    assert [each["server"] for each in finding.details["servers"]] == ["a"]
 
 
 @pytest.mark.parametrize("policy", [*Policy])
@@ -182,14 +194,14 @@ def test_misplaced_server_names_the_reason() -> None:
     }
     subject = cloud({"a": "h1", "b": "h2"}, Policy.ANTI_AFFINITY, None, sata, "ssd")
     findings = found(subject)
-    assert set(findings) == {("misplaced-server", "server 'uuid-a'")}
+    assert set(findings) == {("misplaced-server", "server 'a'")}
     (finding,) = findings.values()
     reason = "key 'ssd': flavor wants 'nvme', aggregate 'pool' offers 'sata'"
     assert finding.severity is Severity.WARNING
     assert finding.message == (
-        f"'a' is on 'h1', which would reject flavor 'ssd' even if it were empty: {reason}"
+        f"it is on 'h1', which would reject flavor 'ssd' even if the host were empty: {reason}"
     )
-    assert finding.details == {"name": "a", "flavor": "ssd", "host": "h1", "reason": reason}
+    assert finding.details == {"uuid": "uuid-a", "flavor": "ssd", "host": "h1", "reason": reason}
 
 
 def test_server_on_full_host_or_out_of_service_is_not_misplaced() -> None:
@@ -209,7 +221,7 @@ def overcommitted(flavor: Flavor, **host: Any) -> Finding | None:
     """Return the finding about the one host of a cloud with two servers of the flavor on it."""
     hosts = {"h": Host("h", 8, 8192, 80, **host), "large": Host("large", 99, 99999, 999)}
     subject = Cloud(hosts, {}, {"f": flavor}).with_servers(
-        Server(f"s{number}", "s", flavor, "h") for number in range(2)
+        Server(f"s{number}", f"s{number}", flavor, "h") for number in range(2)
     )
     return found(subject).get(("overcommitted-host", "host 'h'"))
 

@@ -20,7 +20,10 @@ UNRECOGNISED = {"kind": "aggregate", "name": "fast", "key": "force_metadata_chec
 
 def test_check_json_has_summary_and_findings(run: Run) -> None:
     status, out, err = run("check", "-f", "json")
-    assert (status, err) == (1, "steelyard: 2 findings in 1 aggregate, 3 flavors and 3 hosts\n")
+    assert (status, err) == (
+        1,
+        "steelyard: 2 findings in 1 aggregate, 3 flavors, 3 hosts, 0 servers and 0 groups\n",
+    )
     document = json.loads(out)
     assert document["summary"] == {
         "findings": 2,
@@ -30,6 +33,8 @@ def test_check_json_has_summary_and_findings(run: Run) -> None:
         "aggregates": 1,
         "flavors": 3,
         "hosts": 3,
+        "servers": 0,
+        "groups": 0,
     }
     assert document["findings"][1] == {
         "severity": "warning",
@@ -108,7 +113,10 @@ def test_check_blocks_escape_names(run: Run, faulty_cloud: pathlib.Path) -> None
 def test_check_finds_nothing_in_the_example(run: Run) -> None:
     status, out, err = run("check", "--example", "-f", "json", "-c", "Check")
     assert (status, json.loads(out)["findings"]) == (0, [])
-    assert err == "steelyard: nothing found in 3 aggregates, 5 flavors and 6 hosts\n"
+    assert (
+        err
+        == "steelyard: nothing found in 3 aggregates, 5 flavors, 6 hosts, 1 server and 2 groups\n"
+    )
     assert run("check", "--example")[:2] == (0, "")
 
 
@@ -257,3 +265,73 @@ def test_order_of_findings_does_not_depend_on_hashes(faulty_cloud: pathlib.Path)
     }
     assert len(said) == 1
     assert "k19" in said.pop().decode()
+
+
+PLACED = """\
+hosts:
+  h1: {vcpus: 4, ram_mb: 4096, disk_gb: 50}
+  h2: {vcpus: 4, ram_mb: 8192, disk_gb: 50}
+aggregates:
+  rack-a: {hosts: [h1], metadata: {rack: a}}
+  rack-b: {hosts: [h2], metadata: {rack: b}}
+  pool: {hosts: [h1], metadata: {ssd: sata}}
+flavors:
+  small: {vcpus: 1, ram_mb: 512, disk_gb: 1}
+  fast: {vcpus: 1, ram_mb: 512, disk_gb: 1, extra_specs: {ssd: <or> nvme <or> ~}}
+  large: {vcpus: 1, ram_mb: 4096, disk_gb: 1}
+server_groups:
+  apart: {policy: anti-affinity}
+  spread: {policy: soft-anti-affinity}
+servers:
+  a1: {host: h1, flavor: small, group: apart}
+  a2: {host: h1, flavor: small, group: apart}
+  s1: {host: h1, flavor: small, group: spread}
+  s2: {host: h1, flavor: small, group: spread}
+  f1: {host: h1, flavor: fast}
+  l1: {host: h1, flavor: large}
+"""
+
+
+@pytest.fixture
+def placed_cloud(faulty_cloud: pathlib.Path) -> None:
+    """Write a cloud.yaml with violated groups, a misplaced server and an overcommitted host."""
+    faulty_cloud.write_text(PLACED)
+
+
+@pytest.mark.usefixtures("placed_cloud")
+def test_check_reports_placed_servers(run: Run) -> None:
+    status, out, err = run("check", "-f", "json", "-c", "Severity", "-c", "Check", "-c", "Subject")
+    found = json.loads(out)["findings"]
+    assert status == 1
+    assert [(each["severity"], each["check"], each["subject"]) for each in found] == [
+        ("error", "group-violation", {"kind": "group", "name": "apart", "key": None}),
+        ("warning", "group-violation", {"kind": "group", "name": "spread", "key": None}),
+        ("warning", "misplaced-server", {"kind": "server", "name": "f1", "key": None}),
+        ("warning", "overcommitted-host", {"kind": "host", "name": "h1", "key": None}),
+    ]
+    assert err.endswith("in 3 aggregates, 3 flavors, 2 hosts, 6 servers and 2 groups\n")
+
+
+@pytest.mark.usefixtures("placed_cloud")
+def test_check_compares_failure_domains(run: Run, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "racks.conf").write_text("[steelyard]\nfailure_domains = rack\n")
+    for options, level in (([], "host"), (["--config-file", "racks.conf"], "rack")):
+        _, out, _ = run(*options, "check", "-f", "json")
+        found = {each["subject"]["name"]: each for each in json.loads(out)["findings"]}
+        assert found["spread"]["details"]["level"] == level
+
+
+@pytest.mark.usefixtures("placed_cloud")
+def test_accepted_findings_about_placed_servers_are_not_listed(
+    run: Run, tmp_path: pathlib.Path
+) -> None:
+    accepted = tmp_path / "accepted.json"
+    accepted.write_text(run("check", "-f", "json")[1])
+    cloud_file = tmp_path / "cloud.yaml"
+    cloud_file.write_text(PLACED + "  a3: {host: h1, flavor: small, group: apart}\n")
+    assert run("check", "--accepted", "accepted.json")[:2] == (0, "")
+    cloud_file.write_text(PLACED.replace("a2: {host: h1", "a2: {host: h2"))
+    status, out, _ = run("check", "--accepted", "accepted.json", "-f", "json")
+    assert status == 0
+    (stale,) = json.loads(out)["findings"]
+    assert stale["subject"] == {"kind": "group", "name": "apart", "key": None}
