@@ -3,12 +3,14 @@
 import datetime
 from collections.abc import Sequence
 
+from steelyard.analysis.capacity import FlavorRooms
 from steelyard.cloud.host_state import HostState
 from steelyard.filters.capacity import FreeCapacity
 from steelyard.page import grouping, view
 from steelyard.page.bars import Bars, contributions
 from steelyard.page.conditions import conditions
 from steelyard.page.matrix import Judged, Reasons, judged
+from steelyard.page.rooms import Rooms
 from steelyard.page.view import FreeAmount, HostVerdict, Row, View
 from steelyard.scheduler import Decision, FilterScheduler, Request
 
@@ -18,12 +20,14 @@ def view_of(
     scheduler: FilterScheduler,
     source: str = "",
     modified: datetime.datetime | None = None,
+    found: FlavorRooms | None = None,
 ) -> View:
     """Return the content of the page for the scheduler's decision.
 
     ``source`` is the name of the cloud that the page shows, and ``modified`` the time when its file
-    was modified. Every filter examines every host, so this takes longer than the decision. Raises
-    PluginError if a filter fails.
+    was modified. ``found`` is the room for more such servers, if the page shall show it. Every
+    filter examines every host, so this takes longer than the decision. Raises PluginError if a
+    filter fails.
     """
     hosts = judged(decision, scheduler.filters)
     filters = tuple(decision.filters)
@@ -34,6 +38,7 @@ def view_of(
     causes = grouping.by_cause(hosts)
     keys = grouping.keys_of_hosts(len(hosts), aggregates, domains, causes)
     states = [host.state for host in hosts]
+    rooms = Rooms(found, scheduler.cloud, [state.host for state in states])
     tiles = grouping.Tiles(states, scheduler.cloud.aggregates.values(), scheduler.failure_domains)
     rows = zip(
         hosts,
@@ -49,8 +54,8 @@ def view_of(
         filters=filters,
         weighers=bars.weighers,
         causes=causes.causes,
-        aggregates=aggregates.groups,
-        domains=domains.groups,
+        aggregates=tuple(rooms.of_groups(aggregates)),
+        domains=tuple(rooms.of_groups(domains)),
         domain_keys=tuple(reversed(scheduler.failure_domains)),
         rows=tuple(
             Row(
@@ -72,6 +77,8 @@ def view_of(
         ),
         reasons=reasons.all,
         tiles=tiles.all,
+        room=rooms.total,
+        zones=tuple(rooms.of_zones()),
         axis=bars.axis,
         source=source,
         modified=modified,

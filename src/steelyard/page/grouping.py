@@ -10,7 +10,7 @@ from steelyard.failure_domains import FailureDomains, Place
 from steelyard.page.matrix import Judged
 from steelyard.page.view import HostGroup, ShownCause, Tile
 
-_IN_NO_AGGREGATE = "in no aggregate"
+IN_NO_AGGREGATE = "in no aggregate"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def by_aggregate(hosts: Sequence[Judged], aggregates: Iterable[Aggregate]) -> Gr
     ]
     if ungrouped and groups:
         keyed["none"] = ungrouped
-        groups.append(_group("none", _IN_NO_AGGREGATE, hosts, ungrouped))
+        groups.append(_group("none", IN_NO_AGGREGATE, hosts, ungrouped))
     return Grouping(keyed, tuple(groups))
 
 
@@ -98,7 +98,7 @@ class Tiles:
         smallest = [min(host.aggregates, key=sizes.__getitem__, default=None) for host in hosts]
         shown = [each for each in (*aggregates, None) if each in set(smallest)]
         numbers = {each: number for number, each in enumerate(shown)}
-        nowhere = _IN_NO_AGGREGATE if aggregates else "all hosts"
+        nowhere = IN_NO_AGGREGATE if aggregates else "all hosts"
         self.all = tuple(Tile(nowhere if each is None else each.name) for each in shown)
         self.of_hosts = [numbers[each] for each in smallest]
 

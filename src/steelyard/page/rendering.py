@@ -6,10 +6,12 @@ script.
 """
 
 import base64
+import datetime
 import functools
 import hashlib
 import importlib.resources
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jinja2
@@ -22,7 +24,7 @@ from steelyard.text import escapes
 from steelyard.text.wording import plain
 
 _HERE = importlib.resources.files("steelyard.page")
-_SCRIPTS = ("elements", "hosts", "details", "map", "table", "choice", "page")
+_SCRIPTS = ("elements", "hosts", "details", "map", "table", "choice", "room", "page")
 """The parts of the script, in their order."""
 _PLAIN_ROWS = 200
 """The number of hosts that can be read without the script."""
@@ -37,14 +39,41 @@ def render(view: View, form: Form | None = None) -> str:
         form=form,
         data=as_json(columns(view)),
         plain_rows=_PLAIN_ROWS,
+        live=form is not None,
+        here="/",
         policy=policy(live=form is not None),
+    )
+
+
+def render_capacity(
+    table: Mapping[str, Any],
+    by: str,
+    breakdowns: Sequence[str],
+    source: str = "",
+    modified: datetime.datetime | None = None,
+) -> str:
+    """Return the HTML of the live page with the room for all flavors, by one of the breakdowns."""
+    template = _environment().get_template("capacity.html")
+    return template.render(
+        table=table,
+        data=as_json(table),
+        by=by,
+        breakdowns=breakdowns,
+        source=source,
+        modified=modified,
+        form=None,
+        live=True,
+        here="/capacity",
+        policy=policy(live=True),
     )
 
 
 def render_problem(title: str, message: str, form: Form | None = None) -> str:
     """Return the HTML of a page that explains why there is no decision."""
     template = _environment().get_template("problem.html")
-    return template.render(title=title, message=message, form=form, policy=policy(live=True))
+    return template.render(
+        title=title, message=message, form=form, live=True, here="", policy=policy(live=True)
+    )
 
 
 def policy(*, live: bool) -> str:

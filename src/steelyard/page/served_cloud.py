@@ -1,14 +1,19 @@
 """A version of a cloud that the live page shows, with answers that are computed once."""
 
+import dataclasses
 import datetime
 import functools
 import itertools
 import threading
+from typing import Any
 
+from steelyard.analysis.capacity import FlavorRooms, HostRooms, Room
 from steelyard.analysis.kinds import HostKinds
 from steelyard.cloud.host_state import host_states
 from steelyard.filters.trial import TrialMode
+from steelyard.page import rooms
 from steelyard.scheduler import FilterScheduler
+from steelyard.verdict import PASSED
 
 # The number of hosts that are examined first, because one that fits is enough.
 _SAMPLE = 64
@@ -26,12 +31,46 @@ class ServedCloud:
         self.scheduler = scheduler
         self.modified = modified
         self._lock = threading.Lock()
+        self._tables: dict[str, dict[str, Any]] = {}
 
     @property
     def fitting_nowhere(self) -> frozenset[str]:
         """The flavors that no host fits. Raises PluginError if a filter fails."""
         with self._lock:
             return self._fitting_nowhere
+
+    def room(self, flavor: str, group: str | None) -> FlavorRooms:
+        """Return the room of the hosts for servers of the flavor in the group.
+
+        Raises PluginError if a filter fails.
+        """
+        return self._host_rooms.of(flavor, group)
+
+    def table(self, by: str) -> dict[str, Any]:
+        """Return the room for all flavors by aggregate or metadata key, as ``rooms.table`` does."""
+        with self._lock:
+            if by not in self._tables:
+                self._tables[by] = rooms.table(self.scheduler.cloud, self._rooms, by)
+            return self._tables[by]
+
+    @functools.cached_property
+    def _host_rooms(self) -> HostRooms:
+        return HostRooms(self.scheduler)
+
+    @functools.cached_property
+    def _rooms(self) -> list[FlavorRooms]:
+        """The room for each flavor, with shared entries, because there may be millions."""
+        shared: dict[int, Room] = {}
+        return [
+            dataclasses.replace(
+                found,
+                rooms=[
+                    shared.setdefault(room.more, Room("", room.more, PASSED))
+                    for room in found.rooms
+                ],
+            )
+            for found in map(self._host_rooms.of, self.scheduler.cloud.flavors)
+        ]
 
     @functools.cached_property
     def _fitting_nowhere(self) -> frozenset[str]:

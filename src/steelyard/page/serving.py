@@ -20,15 +20,17 @@ from steelyard import errors
 from steelyard.cloud import Cloud, garbage
 from steelyard.page.building import view_of
 from steelyard.page.compression import Compression
-from steelyard.page.rendering import policy, render, render_problem
+from steelyard.page.rendering import policy, render, render_capacity, render_problem
+from steelyard.page.rooms import breakdowns
 from steelyard.page.served_cloud import ServedCloud
 from steelyard.page.view import Form
 from steelyard.scheduler import NoValidHost
+from steelyard.text import spelling
 
 LOG = logging.getLogger(__name__)
 
 _METHODS = ["GET", "HEAD"]
-_ONLY_PAGE = "the only page is at /"
+_PAGES = "the pages are at / and /capacity"
 _HEADERS = {
     "Content-Security-Policy": f"{policy(live=True)}; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -54,8 +56,10 @@ def make_application(
     middleware: list[Any] = [Compression(), _Gate(allowed_hosts)]
     app = falcon.App(middleware=middleware)
     app.add_route("/", _Page(current, source))
+    app.add_route("/capacity", _Capacity(current, source))
     app.set_error_serializer(_serialize_error)
     app.add_error_handler(Exception, _log_unexpected)
+    app.add_error_handler(errors.InvalidCloud, _unreadable)
     return app
 
 
@@ -133,11 +137,7 @@ class _Page:
         self._source = source
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        try:
-            served = self._current()
-        except errors.InvalidCloud as error:
-            _problem(resp, 503, "Cannot read the cloud", str(error))
-            return
+        served = self._current()
         form = _form(served.scheduler.cloud, req)
         if form.flavor is None:
             message = f"add one under 'flavors' in {self._source}"
@@ -163,7 +163,42 @@ class _Page:
             (decision,) = scheduler.select(request).decisions
         except NoValidHost as error:
             decision = error.decision
-        return render(view_of(decision, scheduler, self._source, served.modified), form)
+        room = served.room(flavor, form.group)
+        view = view_of(decision, scheduler, self._source, served.modified, room)
+        return render(view, form)
+
+
+class _Capacity:
+    """The page with the room for all flavors, by the aggregate or metadata key in the query."""
+
+    def __init__(self, current: Callable[[], ServedCloud], source: str) -> None:
+        self._current = current
+        self._source = source
+
+    @garbage.paused()
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        served = self._current()
+        names = breakdowns(served.scheduler.cloud)
+        by = req.get_param("by") or names[0]
+        if by not in names:
+            near = spelling.near(by, names)
+            message = f"no aggregate has the metadata key {by!r}{near}"
+            _problem(resp, 404, "Not found in this cloud", message)
+            return
+        try:
+            table = served.table(by)
+        except errors.PluginError as error:
+            _problem(resp, 500, "A plugin failed", str(error))
+            return
+        _show(resp, render_capacity(table, by, names, self._source, served.modified))
+
+    on_head = on_get
+
+
+def _unreadable(
+    req: falcon.Request, resp: falcon.Response, error: errors.InvalidCloud, params: object
+) -> None:
+    _problem(resp, 503, "Cannot read the cloud", str(error))
 
 
 def _form(cloud: Cloud, req: falcon.Request) -> Form:
@@ -186,7 +221,7 @@ def _problem(
 
 
 def _serialize_error(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError) -> None:
-    _problem(resp, error.status_code, error.title or "", error.description or _ONLY_PAGE)
+    _problem(resp, error.status_code, error.title or "", error.description or _PAGES)
 
 
 def _log_unexpected(

@@ -104,6 +104,18 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ShownRoom:
+    """The room for additional servers on some hosts together."""
+
+    name: str
+    more: int
+    at_least: bool
+    """Whether more servers than that may fit."""
+    fitting_hosts: int
+    hosts: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class HostGroup:
     """The hosts of an aggregate or of a failure domain."""
 
@@ -115,6 +127,7 @@ class HostGroup:
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
     level: int = 0
     """The number of domains around this one."""
+    room: ShownRoom | None = None
 
     @property
     def rejected(self) -> int:
@@ -189,6 +202,10 @@ class View:
     """The chosen host, then the others that fit, the best first, then the rejected."""
     reasons: tuple[ShownReason, ...]
     tiles: tuple[Tile, ...] = ()
+    room: ShownRoom | None = None
+    """The room of all hosts for servers like the requested one, if it was counted."""
+    zones: tuple[ShownRoom, ...] = ()
+    """The room of each availability zone, if the cloud has any."""
     axis: float = 0.0
     """The position of weight 0 in a bar; negative weights lie left of it."""
     source: str = ""

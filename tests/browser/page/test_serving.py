@@ -77,7 +77,7 @@ def test_selection_loads_new_decision(opened: Open, served: Served) -> None:
     page = watched.page
     expect(page.get_by_role("button", name="Ask")).to_be_hidden()
     field = page.get_by_role("combobox", name="Flavor")
-    press(watched, "Tab", "Tab", "ArrowDown")
+    press(watched, "Tab", "Tab", "Tab", "Tab", "ArrowDown")
     assert watched.focused == "ask-flavor"
     options = page.get_by_role("option")
     assert options.all_inner_texts() == ["web.large", "gpu.large", "huge fits no host"]
@@ -310,3 +310,56 @@ def test_form_without_scripts_has_button(opened: Open, served: Served) -> None:
     watched.page.click("text=Ask")
     heading(watched).to_have_text("gpu.large goes to d1")
     assert watched.page.url == f"{served.url}?flavor=gpu.large&group="
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_capacity_page_shows_flavors_in_turns(
+    opened: Open, cloud: pathlib.Path, screenshots: pathlib.Path, width: int
+) -> None:
+    sizes = "".join(f"  f{number}: {{vcpus: 1, ram_mb: 1, disk_gb: 1}}\n" for number in range(40))
+    cloud.write_text(cloud.read_text().replace("flavors:\n", f"flavors:\n{sizes}"))
+    with serving("--config-file", OPTIONS, "serve", cwd=cloud.parent) as served:
+        watched = opened(served.url, viewport={"width": width, "height": 800})
+        page = watched.page
+        page.get_by_role("link", name="Capacity").click()
+        heads = page.locator("#room thead th")
+        expect(heads.nth(1)).to_have_text("f0")
+        assert watched.violations() == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        across = heads.count() - 1
+        assert across == {320: 1, 1280: 10}[width]
+        page.get_by_role("button", name="Next flavors").click()
+        expect(heads.nth(1)).to_have_text(f"f{across}")
+        page.fill("#find-flavor", "large")
+        expect(page.locator(".turn")).to_be_visible(visible=width == 320)
+        expect(heads.nth(1)).to_have_text("web.large")
+        page.fill("#find-row", "rack-")
+        rows = page.locator("#room tbody th")
+        assert [each.split()[0] for each in rows.all_inner_texts()] == [
+            *("all", "rack-a", "rack-b", "rack-c", "rack-d")
+        ]
+        expect(page.locator("#count")).to_have_text("4 of 8 rows, 2 of 43 flavors")
+        assert watched.violations() == []
+        watched.picture(screenshots / f"capacity-{width}.png", full_page=True)
+
+
+def test_capacity_page_leads_to_decision_of_flavor(opened: Open, served: Served) -> None:
+    watched = opened(f"{served.url}capacity?by=rack", viewport=WIDE)
+    page = watched.page
+    cells = page.locator("#room tbody tr", has_text="(missing)")
+    assert cells.count() == 0
+    assert page.locator("#room tbody th").nth(1).inner_text().split() == ["a", "4", "hosts"]
+    expect(page.locator("#room thead th", has_text="huge")).to_contain_text("fits no host")
+    page.select_option("#by", "room")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#room thead th").first).to_have_text("room")
+    page.get_by_role("link", name="gpu.large").click()
+    heading(watched).to_have_text("gpu.large goes to d1")
+    assert page.url == f"{served.url}?flavor=gpu.large"
+
+
+def test_capacity_page_without_scripts_lists_totals(opened: Open, served: Served) -> None:
+    watched = opened(f"{served.url}capacity", java_script_enabled=False)
+    names = watched.page.locator("#plain tbody th").all_inner_texts()
+    assert names == ["web.large", "gpu.large", "huge"]
+    assert not watched.page.locator("#room").is_visible()

@@ -94,8 +94,49 @@ def test_unknown_flavor_or_group_is_404(client: Any, params: Any, said: str) -> 
     assert len(page.all("datalist")) == 2
 
 
+def test_capacity_page_counts_by_aggregate_or_key(client: Any) -> None:
+    for params, names in (
+        ({}, ["<b>slow</b>", "in no aggregate", "all hosts"]),
+        ({"by": "aggregate"}, ["<b>slow</b>", "in no aggregate", "all hosts"]),
+        ({"by": "ssd"}, ["<script>alert(1)</script>", "no ssd", "all hosts"]),
+    ):
+        answer = client.simulate_get("/capacity", params=params)
+        assert answer.status_code == 200
+        page = Page(answer.text)
+        data = json.loads(page.by_id("room-data").text)
+        assert data["names"] == names
+        assert data["flavors"] == ["small", "fast", "huge"]
+        assert [row[0] for row in page.rows("plain")] == ["small", "fast", "huge"]
+
+
+def test_capacity_page_reports_unknown_key(client: Any) -> None:
+    answer = client.simulate_get("/capacity", params={"by": "sdd"})
+    assert answer.status_code == 404
+    assert Page(answer.text).one("p", "problem").text == (
+        "no aggregate has the metadata key 'sdd'; did you mean 'ssd'?"
+    )
+
+
+def test_capacity_page_reports_unreadable_cloud(client: Any, cloud: Any) -> None:
+    cloud.write_text(CLOUD.replace("flavors:", "flavours:"))
+    answer = client.simulate_get("/capacity")
+    assert answer.status_code == 503
+    assert "did you mean 'flavors'" in Page(answer.text).one("p", "problem").text
+
+
+def test_capacity_page_reports_failing_filter(cloud: Any, conf: Any) -> None:
+    scheduler = FilterScheduler(Cloud.load(cloud), conf)
+    scheduler.filters = {"Failing": Failing()}
+    served = ServedCloud(scheduler)
+    application = make_application(lambda: served, AllowedHosts("localhost"))
+    client = falcon.testing.TestClient(application, headers={"Host": "localhost"})
+    answer = client.simulate_get("/capacity")
+    assert answer.status_code == 500
+    assert Page(answer.text).one("h1").text == "A plugin failed"
+
+
 def test_responses_have_security_headers(client: Any) -> None:
-    for path in ("/", "/none"):
+    for path in ("/", "/capacity", "/none"):
         headers = client.simulate_get(path).headers
         assert headers["content-security-policy"].startswith(
             "default-src 'none'; style-src 'sha256"
@@ -120,7 +161,7 @@ def test_unknown_path_is_404(client: Any) -> None:
     for path in ("/favicon.ico", "/x", "/%00%ff", "/../etc/passwd"):
         answer = client.simulate_get(path)
         assert answer.status_code == 404
-        assert Page(answer.text).one("p", "problem").text == "the only page is at /"
+        assert Page(answer.text).one("p", "problem").text == "the pages are at / and /capacity"
 
 
 @pytest.mark.parametrize(

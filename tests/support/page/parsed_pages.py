@@ -73,7 +73,11 @@ class Page(html.parser.HTMLParser):
 
     def rows(self, table: str) -> list[list[str]]:
         """Return the text of each cell in the body of a table, row by row."""
-        start = self.elements.index(self.by_id(table))
+        return self.rows_of(self.by_id(table))
+
+    def rows_of(self, table: Element) -> list[list[str]]:
+        """Return the text of each cell in the body of a table, row by row."""
+        start = next(index for index, each in enumerate(self.elements) if each is table)
         found: list[list[str]] = []
         for element in self.elements[start + 1 :]:
             if element.tag in ("table", "section"):

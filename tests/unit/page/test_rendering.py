@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from steelyard.page.columns import columns
-from steelyard.page.rendering import policy, printable, render, render_problem
+from steelyard.page.rendering import (
+    policy,
+    printable,
+    render,
+    render_capacity,
+    render_problem,
+)
 from steelyard.page.view import (
     Cell,
     CellMark,
@@ -23,6 +29,7 @@ from steelyard.page.view import (
     ShownCause,
     ShownFlavor,
     ShownReason,
+    ShownRoom,
     ShownServerGroup,
     ShownWeigher,
     View,
@@ -176,6 +183,39 @@ def test_page_shows_time_of_cloud_file() -> None:
         *("The", "cloud:", "cloud.yaml,", "modified", "2026-03-01", "09:05:07", "UTC")
     ]
     assert page.one("time").attributes["datetime"] == "2026-03-01T09:05:07Z"
+
+
+def test_page_shows_room_by_zone_and_group() -> None:
+    zones = (ShownRoom("az1", 1000, True, 3, 4), ShownRoom("<az2>", 500, False, 2, 2))
+    group = HostGroup("a0", "rack", 2, 1, True, room=ShownRoom("rack", 7, False, 1, 2))
+    room = ShownRoom("all hosts", 1500, True, 5, 6)
+    page = Page(render(view(zones=zones, room=room, aggregates=(group,))))
+    assert "At least 1,500 more servers fit, on 5 of 6 hosts." in page.one("main").text
+    assert page.rows_of(page.one("table", "rooms")) == [
+        ["az1", "4", "3", "at least 1,000", ""],
+        ["<az2>", "2", "2", "500", ""],
+    ]
+    assert page.rows_of(page.all("table", "groups")[0])[0][-2] == "7"
+    assert "Capacity" not in [each.text for each in Page(render(view())).all("h2")]
+
+
+def test_capacity_page_has_data_and_totals() -> None:
+    table = {
+        "flavors": ["web", "<db>"],
+        "names": ["rack", "all hosts"],
+        "hosts": [1, 2],
+        "fit": [[1, 2], [0, 0]],
+        "more": [[5, 1234], [0, 0]],
+        "at_least": [[], []],
+    }
+    page = Page(render_capacity(table, "rack", ["aggregate", "rack"], "cloud.yaml"))
+    assert json.loads(page.by_id("room-data").text) == table
+    assert page.rows("plain") == [["web", "2", "1,234"], ["<db>", "0", "0"]]
+    chosen = [each.text for each in page.all("option") if "selected" in each.attributes]
+    assert chosen == ["rack"]
+    current = [each.text for each in page.all("a") if "aria-current" in each.attributes]
+    assert current == ["Capacity"]
+    assert page.one("p", "source").text == "The cloud: cloud.yaml"
 
 
 def test_page_without_scripts_lists_first_hosts() -> None:

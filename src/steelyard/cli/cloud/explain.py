@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from steelyard import errors, page
+from steelyard.analysis.capacity import HostRooms
 from steelyard.cli.commands import NO_VALID_HOST, Listed
 from steelyard.cli.inputs import clouds, parsing
 from steelyard.cli.inputs.requests import RequestListing, asked
@@ -68,7 +69,8 @@ class Explain(RequestListing):
         )
         if parsed_args.html is None:
             return listed
-        view = page.view_of(decision, scheduler, clouds.called(parsed_args), modified)
+        room = HostRooms(scheduler).of(**asked(decision.request))
+        view = page.view_of(decision, scheduler, clouds.called(parsed_args), modified, room)
         html = page.render(view)
         return _Page(**vars(listed), html=html)
 

@@ -90,6 +90,7 @@ addEventListener("DOMContentLoaded", () => {
   form = document.querySelector("#ask");
   announcement = document.querySelector("#announcement");
   begin();
+  if (main.querySelector("#room-data")) new RoomTable(main);
   if (!form) return;
   choices = Array.from(form.querySelectorAll("input"), (field) => new Choice(field, offered(document, field)));
   form.addEventListener("chosen", changed);

@@ -2,7 +2,7 @@
 
 const AT_ONCE = 50; // hosts laid out at first; buttons show more, and printing shows all
 const MOST_GROUPS = 15; // rows of a table of groups shown at first
-const MOST_CAUSES = 8;
+const MOST_CAUSES = 8; // also of availability zones
 const MOST_REASONS = 20; // reasons of a filter shown at first
 const STYLES = 8; // colours and patterns of the segments of bars
 const BESIDE = 4; // columns before those of the filters
@@ -322,7 +322,7 @@ class Cut {
 /** Cuts long lists, and shows the groups that have the typed words. */
 function prepareLists(main) {
   const rows = (table) => [...table.tBodies[0].rows];
-  for (const table of main.querySelectorAll("table.causes")) {
+  for (const table of main.querySelectorAll("table.causes, table.rooms")) {
     new Cut(rows(table), MOST_CAUSES, table.parentElement);
   }
   for (const list of main.querySelectorAll(".reasons")) {
