@@ -156,9 +156,9 @@ def consequences(
         displaced,
         stranded,
         tuple(
-            NewlyMisplaced(settled.servers[each.subject.name], each.details["reason"])
+            NewlyMisplaced(settled.servers[each.details["uuid"]], each.details["reason"])
             for each in findings.new
-            if each.check is Check.MISPLACED_SERVER and each.subject.name not in lost
+            if each.check is Check.MISPLACED_SERVER and each.details["uuid"] not in lost
         ),
         findings,
     )
