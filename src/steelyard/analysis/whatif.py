@@ -20,6 +20,7 @@ from steelyard.cloud.host_state import HostState, host_states
 from steelyard.findings import Check, Finding, Severity
 from steelyard.scheduler import FilterScheduler, NoValidHost
 from steelyard.scheduler.several import select_evacuation
+from steelyard.text.wording import counted
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,16 +127,29 @@ class Consequences:
     misplaced: tuple[NewlyMisplaced, ...]
     findings: FindingChanges
 
+    def worse(self, *, strict: bool = False) -> list[str]:
+        """Return the deteriorations as text; if strict, any decrease of a number is one."""
+        no_host = sum(each.falls_to_0 for each in self.flavors)
+        less = sum(each.decreases for each in self.flavors) if strict else 0
+        violations = self.findings.of(violations=True).new
+        others = self.findings.of(violations=False).new
+        error_count = sum(each.severity is Severity.ERROR for each in others)
+        return [
+            text
+            for count, text in (
+                (no_host, f"{counted(no_host, 'flavor')} without a host"),
+                (less, f"{counted(less, 'flavor')} with fewer hosts or less room"),
+                (len(self.stranded), f"{counted(len(self.stranded), 'server')} without a host"),
+                (len(self.misplaced), counted(len(self.misplaced), "misplaced server")),
+                (len(violations), counted(len(violations), "new violation")),
+                (error_count, counted(error_count, "new error")),
+            )
+            if count
+        ]
+
     def is_worse(self, *, strict: bool = False) -> bool:
         """Return whether something is worse; if strict, any decrease of a number is."""
-        return bool(
-            self.stranded
-            or self.misplaced
-            or any(each.falls_to_0 or (strict and each.decreases) for each in self.flavors)
-            or any(
-                _is_violation(each) or each.severity is Severity.ERROR for each in self.findings.new
-            )
-        )
+        return bool(self.worse(strict=strict))
 
 
 def consequences(
@@ -204,10 +218,10 @@ def _flavors(
     before: Cloud, after: Cloud, conf: cfg.ConfigOpts | None, watch: Watching
 ) -> Iterator[FlavorChange]:
     """Yield the numbers of all flavors of both clouds."""
-    counted = _Rooms(before, after, conf)
+    rooms = _Rooms(before, after, conf)
     for flavor in watch([*{**before.flavors, **after.flavors}], "flavors"):
-        there = counted.before(flavor) if flavor in before.flavors else None
-        then = counted.after(flavor, there) if flavor in after.flavors else None
+        there = rooms.before(flavor) if flavor in before.flavors else None
+        then = rooms.after(flavor, there) if flavor in after.flavors else None
         yield FlavorChange(
             flavor,
             _fitting(there),

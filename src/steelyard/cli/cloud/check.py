@@ -1,30 +1,14 @@
 """The command ``check``."""
 
 import argparse
-import contextlib
-import logging
-from collections.abc import Iterator
 
-from steelyard import filters
 from steelyard.analysis.checks import check
 from steelyard.analysis.checks.accepted import Accepted
 from steelyard.cli.inputs import clouds, parsing
-from steelyard.cli.outputs import progress
+from steelyard.cli.outputs import filter_logs, progress
 from steelyard.cli.outputs.findings import FindingsListing, Report
 from steelyard.cloud import garbage
 from steelyard.cloud.files import loading
-
-
-@contextlib.contextmanager
-def _filter_logs_suppressed() -> Iterator[None]:
-    """Suppress warnings of filters in the block, because the findings contain them."""
-    logger = logging.getLogger(filters.__name__)
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 class CheckCommand(FindingsListing):
@@ -65,7 +49,7 @@ class CheckCommand(FindingsListing):
             content = loading.load_content(parsed_args.accepted)
             accepted = Accepted.parse(parsed_args.accepted, content)
         cloud = clouds.described(parsed_args)
-        with _filter_logs_suppressed():
+        with filter_logs.suppressed():
             findings = check(cloud, self.configuration(), progress.watched)
         return Report(
             findings if accepted is None else accepted.without(findings),

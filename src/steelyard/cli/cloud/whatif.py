@@ -9,10 +9,10 @@ from steelyard.analysis import whatif
 from steelyard.analysis.whatif import Consequences, FlavorChange
 from steelyard.cli.commands import Showing, Shown
 from steelyard.cli.inputs import changes, clouds, parsing
-from steelyard.cli.outputs import formats, progress
+from steelyard.cli.outputs import filter_logs, formats, progress
 from steelyard.cloud import Server, garbage
 from steelyard.cloud.files import saving
-from steelyard.findings import Finding
+from steelyard.findings import Check, Finding
 from steelyard.text import escapes
 from steelyard.text.wording import counted
 
@@ -52,6 +52,8 @@ class WhatIf(Showing):
         "steelyard whatif --example --force hdd-rack-1",
         "steelyard whatif --cloud cloud.yaml --out rack=r7 -f json",
     )
+
+    _worse: Sequence[str]
 
     @property
     def formatter_default(self) -> str:
@@ -94,14 +96,20 @@ class WhatIf(Showing):
             )
         before = clouds.described(parsed_args)
         after = changes.changed(before, parsed_args)
-        found = whatif.consequences(before, after, self.configuration(), progress.watched)
+        with filter_logs.suppressed():
+            found = whatif.consequences(before, after, self.configuration(), progress.watched)
         if parsed_args.write is not None:
             saving.create(parsed_args.write, after)
-        worse = found.is_worse(strict=parsed_args.strict)
+        self._worse = found.worse(strict=parsed_args.strict)
         values: tuple[Any, ...] = (list(_lines(found)),)
         if parsed_args.formatter != formats.TEXT:
             values = tuple(whatif.as_dict(found, strict=parsed_args.strict).values())
-        return Shown(values=values, status=_WORSE if worse else 0)
+        return Shown(values=values, status=_WORSE if self._worse else 0)
+
+    def write(self, result: Shown, names: tuple[str, ...], parsed_args: argparse.Namespace) -> int:
+        status = super().write(result, names, parsed_args)
+        self.tell(f"worse: {', '.join(self._worse)}" if self._worse else "nothing is worse")
+        return status
 
     def cells(self, row: Iterable[Any], parsed_args: argparse.Namespace) -> tuple[Any, ...]:
         return tuple(row)  # the text is escaped, and the documents have their own escapes
@@ -143,10 +151,14 @@ def _sections(found: Consequences) -> Iterator[tuple[str, Sequence[Sequence[str]
             for each in found.misplaced
         ],
     )
-    for noun, violations in (("violated server groups", True), ("findings", False)):
-        difference = found.findings.of(violations=violations)
-        yield f"new {noun}", list(map(_finding, difference.new))
-        yield f"resolved {noun}", list(map(_finding, difference.resolved))
+    violations = found.findings.of(violations=True)
+    others = found.findings.of(violations=False)
+    # Misplaced servers are listed above.
+    new = [each for each in others.new if each.check is not Check.MISPLACED_SERVER]
+    yield "new violations of server groups", list(map(_finding, violations.new))
+    yield "resolved violations of server groups", list(map(_finding, violations.resolved))
+    yield "new findings", list(map(_finding, new))
+    yield "resolved findings", list(map(_finding, others.resolved))
 
 
 def _named(server: Server) -> str:

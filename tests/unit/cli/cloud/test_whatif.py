@@ -43,7 +43,8 @@ def whatif(run: Run, cloud: pathlib.Path) -> Any:
 
     def on_cloud(*argv: object) -> tuple[int, dict[str, Any]]:
         status, out, err = run("whatif", "--cloud", cloud, *argv, "-f", "json")
-        assert err == ""
+        assert err.startswith("steelyard: worse: ") or err == "steelyard: nothing is worse\n"
+        assert err.startswith("steelyard: worse: ") == bool(status)
         return status, json.loads(out)
 
     return on_cloud
@@ -150,14 +151,18 @@ def test_written_cloud_has_the_servers_where_they_were(
 
 def test_nothing_differs(run: Run, cloud: pathlib.Path) -> None:
     ran = run("whatif", "--cloud", cloud, "--set", "aggregate:slow:note=x")
-    assert ran == (0, "nothing differs\n", "")
+    assert ran == (0, "nothing differs\n", "steelyard: nothing is worse\n")
 
 
 def test_strict_counts_any_decrease(run: Run, cloud: pathlib.Path) -> None:
     cloud.write_text(CLOUD.replace('out_of_service: "disabled"', "").replace("one:", "# one:"))
     argv = ("whatif", "--cloud", cloud, "--out", "host:h2")
     assert run(*argv).status == 0
-    assert run(*argv, "--strict").status == 1
+    ran = run(*argv, "--strict")
+    assert (ran.status, ran.err) == (
+        1,
+        "steelyard: worse: 1 flavor with fewer hosts or less room\n",
+    )
 
 
 def test_text_escapes_names_and_shortens_lists(run: Run, tmp_path: pathlib.Path) -> None:
