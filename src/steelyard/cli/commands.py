@@ -187,6 +187,8 @@ class Shown:
 
     values: tuple[Any, ...]
     """The values of the fields."""
+    told: Sequence[str] = ()
+    """The summary as text, for standard error."""
     status: int = 0
     error: Exception | None = None
     """The error that the command ends with. Then only JSON and YAML print the fields."""
@@ -311,4 +313,6 @@ class Showing(_Displaying, show.ShowOne, _CliffDisplay, Parsed):
             self.formatter = formats.Shell(self.formatter)
         if structured or result.error is None:
             self.produce_output(parsed_args, names, self.cells(result.values, parsed_args))
+        for line in result.told:
+            self.tell(line)
         return result.status if result.error is None else self.end(result.error, result.status)

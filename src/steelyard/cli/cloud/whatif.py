@@ -53,8 +53,6 @@ class WhatIf(Showing):
         "steelyard whatif --cloud cloud.yaml --out rack=r7 -f json",
     )
 
-    _worse: Sequence[str]
-
     @property
     def formatter_default(self) -> str:
         return formats.TEXT
@@ -100,16 +98,15 @@ class WhatIf(Showing):
             found = whatif.consequences(before, after, self.configuration(), progress.watched)
         if parsed_args.write is not None:
             saving.create(parsed_args.write, after)
-        self._worse = found.worse(strict=parsed_args.strict)
+        worse = found.worse(strict=parsed_args.strict)
         values: tuple[Any, ...] = (list(_lines(found)),)
         if parsed_args.formatter != formats.TEXT:
             values = tuple(whatif.as_dict(found, strict=parsed_args.strict).values())
-        return Shown(values=values, status=_WORSE if self._worse else 0)
-
-    def write(self, result: Shown, names: tuple[str, ...], parsed_args: argparse.Namespace) -> int:
-        status = super().write(result, names, parsed_args)
-        self.tell(f"worse: {', '.join(self._worse)}" if self._worse else "nothing is worse")
-        return status
+        return Shown(
+            values=values,
+            told=[f"worse: {', '.join(worse)}" if worse else "nothing is worse"],
+            status=_WORSE if worse else 0,
+        )
 
     def cells(self, row: Iterable[Any], parsed_args: argparse.Namespace) -> tuple[Any, ...]:
         return tuple(row)  # the text is escaped, and the documents have their own escapes
