@@ -152,6 +152,9 @@ def test_nearest_host_of_cloud_without_aggregate_filter_requires_no_keys() -> No
     subject = cloud({"a": {"gpu": "a100", **FORCED}}, {"f": {}}, **hosts)
     finding = found(subject, conf)["fits-no-host", "flavor 'f'"]
     assert finding.details["nearest_host"] == "a"
+    for_tenants = cloud({"a": {"filter_tenant_id": "acme"}}, {"f": {}}, **hosts)
+    finding = found(for_tenants, conf)["fits-no-host", "flavor 'f'"]
+    assert finding.details["nearest_host"] == "b"
 
 
 def test_flavor_that_fits_only_empty_host_has_no_room() -> None:
