@@ -15,6 +15,11 @@ BOXES = """[...document.body.querySelectorAll("*")].filter((each) => {
   return /auto|scroll/.test(overflowX + overflowY);
 }).map((each) => each.outerHTML)"""
 
+# The tables that are wider than the place that they have.
+OVERFLOWING = """[...document.querySelectorAll("table")].filter(
+  (each) => each.getBoundingClientRect().right > each.parentElement.getBoundingClientRect().right + 1
+).map((each) => each.caption.textContent)"""
+
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("page", ["decision", "nothing"])
@@ -81,6 +86,7 @@ def test_only_the_page_scrolls_and_only_downwards(
     watched.page.locator(".map .cell").first.click()
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
     assert watched.page.evaluate(BOXES) == []
+    assert watched.page.evaluate(OVERFLOWING) == []
     assert watched.violations() == []
     watched.picture(screenshots / f"width-{width}.png", full_page=True)
 
@@ -198,3 +204,34 @@ def test_hostile_names_are_shown_as_text(
     for tag in ("img", "b:not(.counts b)", "svg[onload]", "main script:not(#data)"):
         assert watched.page.locator(tag).count() == 0
     watched.picture(screenshots / "hostile.png", full_page=True)
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_long_names_are_wrapped(
+    opened: Open, pages: Callable[..., str], tmp_path: pathlib.Path, width: int
+) -> None:
+    host, aggregate, flavor, server = (f"{each}-with-a-long-name-" * 5 for each in "hafs")
+    metadata = {
+        "rack": "r" * 80,
+        "room": "room " * 20,
+        "availability_zone": "z" * 70,
+        "k" * 60: "v",
+    }
+    cloud = {
+        "hosts": {host: {"vcpus": 4, "ram_mb": 4096, "disk_gb": 100, "traits": ["CUSTOM_" * 20]}},
+        "aggregates": {aggregate: {"hosts": [host], "metadata": metadata}},
+        "flavors": {
+            flavor: {"vcpus": 1, "ram_mb": 1, "disk_gb": 1, "extra_specs": {"k": "v" * 90}}
+        },
+        "servers": {server: {"flavor": flavor, "host": host}},
+    }
+    file = tmp_path / "long.json"
+    file.write_text(json.dumps(cloud))
+    watched = opened(
+        pages("--cloud", str(file), "--flavor", flavor), viewport={"width": width, "height": 800}
+    )
+    watched.page.locator("button.host").click()
+    watched.page.locator(".map .cell").click()
+    watched.page.locator(".details .servers li").wait_for()
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert watched.page.evaluate(OVERFLOWING) == []

@@ -37,6 +37,9 @@ class HostMap {
       parts.append(this.drawTile(within ? `${name}, ${within}` : name, name, members[number]));
     });
     this.container.replaceChildren(parts);
+    // Groups of about the same size are as wide, so that they form columns.
+    const most = String(Math.max(0, ...members.map((each) => each.length))).length;
+    this.container.style.setProperty("--count", `${2 * most + 1}ch`);
   }
 
   drawTile(label, name, members) {
