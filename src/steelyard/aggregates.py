@@ -293,23 +293,28 @@ class Judge:
     def _unmet(self, demand: Demand, aggregates: list[_Aggregate]) -> Verdict:
         if demand.expression.faults:
             return Verdict.rejected(
-                f"key {demand.key!r}: flavor's value is malformed: {demand.expression.faults[0]}"
+                f"key {demand.key!r}: flavor's value is malformed: {demand.expression.faults[0]}",
+                key=demand.key,
             )
         wanted = f"key {demand.key!r}: flavor wants {str(demand.expression)!r}"
         wanted += "".join(f" (note that {note})" for note in demand.expression.notes)
         offers = list(self._offers(demand.key, aggregates))
         if not offers:
-            return Verdict.rejected(f"{wanted}, no aggregate of the host has the key")
+            return Verdict.rejected(
+                f"{wanted}, no aggregate of the host has the key", key=demand.key
+            )
         decisive = _decisive(demand.expression, offers)
         reason = f"{wanted}, " + _listed(
             [_offered(name, offer, demand.expression) for name, offer in decisive]
         )
         one = len({name for name, _ in decisive}) == 1
         if one or any(_voids(offer) for _, offer in decisive):
-            return Verdict.rejected(reason)
+            return Verdict.rejected(reason, key=demand.key)
         undecided = any(demand.expression.undecided(offer) for _, offer in decisive)
         return Verdict.rejected(
-            reason, f"{wanted}, other values are offered{_UNDECIDED if undecided else ''}"
+            reason,
+            f"{wanted}, other values are offered{_UNDECIDED if undecided else ''}",
+            key=demand.key,
         )
 
     def _offers(self, key: str, aggregates: list[_Aggregate]) -> Iterator[tuple[str, Expression]]:
@@ -361,11 +366,12 @@ def _decisive(
 def _required(name: str, key: str, expression: Expression) -> Verdict:
     if expression.faults:
         return Verdict.rejected(
-            f"key {key!r}: value of forced aggregate {name!r} is malformed: {expression.faults[0]}"
+            f"key {key!r}: value of forced aggregate {name!r} is malformed: {expression.faults[0]}",
+            key=key,
         )
     wants = f"forced aggregate {name!r} wants {str(expression)!r}"
     wants += "".join(f" (note that {note})" for note in expression.notes)
-    return Verdict.rejected(f"key {key!r}: {wants}, flavor does not have the key")
+    return Verdict.rejected(f"key {key!r}: {wants}, flavor does not have the key", key=key)
 
 
 def _label(aggregate: object) -> str:

@@ -11,12 +11,14 @@ class Verdict:
 
     ``reason`` is one readable line, empty for a host that passed. ``cause`` is the reason without
     details of this host, so that equal causes can be counted over many hosts; it defaults to the
-    reason. The truth value is ``passed``.
+    reason. ``key`` is the extra spec or metadata key that decided, such as ``ssd`` or
+    ``trait:HW_GPU``, empty if none did. The truth value is ``passed``.
     """
 
     passed: bool
     reason: str = ""
     cause: str = ""
+    key: str = ""
 
     def __post_init__(self) -> None:
         if self.passed and self.reason:
@@ -27,9 +29,9 @@ class Verdict:
             object.__setattr__(self, "cause", self.reason)
 
     @classmethod
-    def rejected(cls, reason: str, cause: str = "") -> "Verdict":
+    def rejected(cls, reason: str, cause: str = "", *, key: str = "") -> "Verdict":
         """Return a rejection; ``cause`` defaults to the reason."""
-        return cls(False, reason, cause)
+        return cls(False, reason, cause, key)
 
     def __bool__(self) -> bool:
         return self.passed

@@ -40,7 +40,8 @@ class AggregateInstanceTypeFilter(base.Filter):
 
     def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
         super().__init__(conf)
-        self._ignored_keys = ignored_keys(conf)
+        self.ignored_keys = ignored_keys(conf)
+        """The patterns of keys that forced aggregates do not require."""
         self._first_time = Once()
         self._sweep_of = functools.lru_cache(maxsize=_FLAVORS_KEPT)(self._new_sweep)
         # Flavors share it, and it is replaced as a whole, because threads may share the filter.
@@ -69,7 +70,7 @@ class AggregateInstanceTypeFilter(base.Filter):
         return self._sweep_of(content(read(read(request, "flavor"), "extra_specs") or {}))
 
     def _new_sweep(self, extra_specs: Content) -> "_Sweep":
-        return _Sweep(Judge(extra_specs, self._ignored_keys, self._warn))
+        return _Sweep(Judge(extra_specs, self.ignored_keys, self._warn))
 
     def _warn(self, message: str) -> None:
         if self._first_time(message):

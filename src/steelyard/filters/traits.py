@@ -1,6 +1,6 @@
 """A filter for hosts with the traits that flavors require."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -41,7 +41,12 @@ class TraitsFilter(base.Filter):
         except errors.InvalidTrait as error:
             malformed = (self._malformed(error),)
             return lambda host: malformed
-        return lambda host: map(Verdict.rejected, query.unmet(_traits(host)))
+
+        def rejections(host: object) -> Iterator[Verdict]:
+            for text, trait in query.unmet_traits(_traits(host)):
+                yield Verdict.rejected(text, key=f"trait:{trait}")
+
+        return rejections
 
     def passing(self, hosts: Sequence[object], request: object) -> list[bool]:
         """Return whether each host passes, without the text of a reason."""

@@ -1,9 +1,11 @@
 """Conversion of a decision into the content of the page."""
 
 import datetime
+import itertools
 from collections.abc import Sequence
 
 from steelyard.analysis.capacity import FlavorRooms
+from steelyard.analysis.suggestions import Suggestions
 from steelyard.cloud.host_state import HostState
 from steelyard.filters.capacity import FreeCapacity
 from steelyard.page import grouping, view
@@ -31,11 +33,15 @@ def view_of(
     """
     hosts = judged(decision, scheduler.filters)
     filters = tuple(decision.filters)
-    reasons = Reasons(hosts, filters)
+    flavor, suggestions = decision.request.flavor, Suggestions(scheduler)
+    rejections = [host.rejections for host in hosts]
+    by_reason = suggestions.by_reason(flavor, itertools.chain(*rejections))
+    reasons = Reasons(hosts, filters, by_reason)
     bars = Bars(hosts, list(scheduler.weighers))
     aggregates = grouping.by_aggregate(hosts, scheduler.cloud.aggregates.values())
     domains = grouping.by_domain(hosts, scheduler.failure_domains)
-    causes = grouping.by_cause(hosts)
+    decisive = [each[0] for host, each in zip(hosts, rejections, strict=True) if not host.fits]
+    causes = grouping.by_cause(hosts, suggestions.by_cause(flavor, decisive))
     keys = grouping.keys_of_hosts(len(hosts), aggregates, domains, causes)
     states = [host.state for host in hosts]
     rooms = Rooms(found, scheduler.cloud, [state.host for state in states])

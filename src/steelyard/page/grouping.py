@@ -2,11 +2,13 @@
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from steelyard.analysis.suggestions import told
 from steelyard.cloud import Aggregate
 from steelyard.cloud.host_state import HostState
 from steelyard.failure_domains import FailureDomains, Place
+from steelyard.findings import Finding
 from steelyard.page.matrix import Judged
 from steelyard.page.view import HostGroup, ShownCause, Tile
 
@@ -107,8 +109,13 @@ def _domain_name(key: str, value: str | None) -> str:
     return f"{key}: {'(missing)' if value is None else value}"
 
 
-def by_cause(hosts: Sequence[Judged]) -> Grouping:
-    """Group the rejected hosts by cause, the most frequent first."""
+def by_cause(
+    hosts: Sequence[Judged], typos: Mapping[tuple[str, str], Sequence[Finding]]
+) -> Grouping:
+    """Group the rejected hosts by cause, the most frequent first.
+
+    ``typos`` explain causes, given by filter and cause.
+    """
     members: dict[tuple[str, str], list[int]] = {}
     for index, host in enumerate(hosts):
         if not host.fits:
@@ -117,7 +124,7 @@ def by_cause(hosts: Sequence[Judged]) -> Grouping:
     return Grouping(
         {f"c{number}": indices for number, (_, indices) in enumerate(ranked)},
         causes=tuple(
-            ShownCause(f"c{number}", *cause, len(indices))
+            ShownCause(f"c{number}", *cause, len(indices), tuple(told(typos.get(cause, ()))))
             for number, (cause, indices) in enumerate(ranked)
         ),
     )

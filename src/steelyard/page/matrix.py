@@ -6,11 +6,13 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from steelyard.analysis.kinds import HostKinds
+from steelyard.analysis.suggestions import told
 from steelyard.cloud.host_state import HostState, Request
 from steelyard.filters.base import SILENT, Filter
 from steelyard.filters.capacity import keep_amounts
+from steelyard.findings import Finding
 from steelyard.page.view import Cell, CellMark, ShownReason
-from steelyard.scheduler.decision import Decision, Weight
+from steelyard.scheduler.decision import Decision, RejectedHost, Weight
 from steelyard.verdict import Verdict
 
 _PASSED = Cell(CellMark.PASSED)
@@ -39,6 +41,12 @@ class Judged:
     def cause(self) -> tuple[str, str]:
         """The filter that rejected the host, and the cause. Only for rejected hosts."""
         return self.rejected_by, self.objections[self.rejected_by][0].cause
+
+    @property
+    def rejections(self) -> list[RejectedHost]:
+        """The rejections, the decisive one first."""
+        names = sorted(self.objections, key=lambda name: name != self.rejected_by)
+        return [(name, self.state, verdict) for name in names for verdict in self.objections[name]]
 
     def reasons(self) -> Iterator[tuple[str, str]]:
         """Yield each filter and reason of a rejection, without duplicates."""
@@ -92,7 +100,16 @@ def _objections(
 class Reasons:
     """All reasons of rejections, numbered by filter and then by frequency."""
 
-    def __init__(self, hosts: Iterable[Judged], filters: Sequence[str]) -> None:
+    def __init__(
+        self,
+        hosts: Iterable[Judged],
+        filters: Sequence[str],
+        typos: Mapping[tuple[str, str], Sequence[Finding]],
+    ) -> None:
+        """Count the reasons of the hosts.
+
+        ``typos`` explain reasons, given by filter and text.
+        """
         self._filters = filters
         counts = collections.Counter(reason for host in hosts for reason in host.reasons())
         ranked = sorted(
@@ -100,7 +117,8 @@ class Reasons:
         )
         self._numbers = {reason: number for number, reason in enumerate(ranked, 1)}
         self.all = tuple(
-            ShownReason(number, *reason, counts[reason]) for reason, number in self._numbers.items()
+            ShownReason(number, *reason, counts[reason], tuple(told(typos.get(reason, ()))))
+            for reason, number in self._numbers.items()
         )
 
     def cells(self, host: Judged) -> tuple[Cell, ...]:

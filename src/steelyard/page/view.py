@@ -59,6 +59,8 @@ class ShownReason:
     filter: str
     text: str
     hosts: int
+    typos: tuple[str, ...] = ()
+    """The possible typos that explain it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -151,6 +153,8 @@ class ShownCause:
     filter: str
     text: str
     hosts: int
+    typos: tuple[str, ...] = ()
+    """The possible typos that explain it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -100,8 +100,8 @@ class Cause:
     on_trial: bool = False
 
 
-# The name of a filter, a host that it rejects, and its verdict.
-_Explained = tuple[str, HostState, Verdict]
+RejectedHost = tuple[str, HostState, Verdict]
+"""The name of a filter, a host that it rejects, and its verdict."""
 
 
 class Examined(NamedTuple):
@@ -184,42 +184,44 @@ class Decision:
                 verdict.reason,
                 trial_rejections=self._trial_rejections.get(state.host, ()),
             )
-            for name, state, verdict in self._verdicts
+            for name, state, verdict in self.verdicts
         ]
 
     @functools.cached_property
     def causes(self) -> list[Cause]:
         """The causes of rejections, the most frequent first."""
-        return _causes(self._verdicts, on_trial=False)
+        return _causes(self.verdicts, on_trial=False)
 
     @functools.cached_property
     def trial_causes(self) -> list[Cause]:
         """The causes of rejections by filters on trial, the most frequent first."""
-        return _causes(self._trial_verdicts, on_trial=True)
+        return _causes(self.trial_verdicts, on_trial=True)
 
     @functools.cached_property
     def _trial_rejections(self) -> Mapping[str, tuple[TrialRejection, ...]]:
         """The rejections by filters on trial, by host."""
         found: dict[str, list[TrialRejection]] = collections.defaultdict(list)
-        for name, state, verdict in self._trial_verdicts:
+        for name, state, verdict in self.trial_verdicts:
             found[state.host].append(TrialRejection(name, verdict.reason))
         return {host: tuple(rejections) for host, rejections in found.items()}
 
     @functools.cached_property
-    def _verdicts(self) -> list[_Explained]:
+    def verdicts(self) -> list[RejectedHost]:
+        """The verdict on each rejected host."""
         return _explained(self.rejected)
 
     @functools.cached_property
-    def _trial_verdicts(self) -> list[_Explained]:
+    def trial_verdicts(self) -> list[RejectedHost]:
+        """The verdicts of filters on trial on the hosts that they would have rejected."""
         return _explained(self.trial_rejected)
 
 
-def _explained(rejected: Iterable[Rejected]) -> list[_Explained]:
+def _explained(rejected: Iterable[Rejected]) -> list[RejectedHost]:
     """Return each rejected host with the filter that rejects it and its verdict."""
     return [(each.name, state, verdict) for each in rejected for state, verdict in each.verdicts()]
 
 
-def _causes(explained: Iterable[_Explained], *, on_trial: bool) -> list[Cause]:
+def _causes(explained: Iterable[RejectedHost], *, on_trial: bool) -> list[Cause]:
     """Return the causes of rejections, the most frequent first."""
     counts = collections.Counter((name, verdict.cause) for name, _, verdict in explained)
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))

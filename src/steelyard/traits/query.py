@@ -120,16 +120,20 @@ class TraitQuery:
 
     def unmet(self, traits: Collection[str]) -> Iterator[str]:
         """Yield a text for each part of the query that these traits do not satisfy."""
+        return (text for text, _ in self._unmet(_present(traits)))
+
+    def unmet_traits(self, traits: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield the same texts, each with the trait that decides; empty for an any-of group."""
         return self._unmet(_present(traits))
 
-    def _unmet(self, present: frozenset[str]) -> Iterator[str]:
+    def _unmet(self, present: frozenset[str]) -> Iterator[tuple[str, str]]:
         for trait in sorted(self.required - present):
-            yield f"required trait {trait} is missing"
+            yield f"required trait {trait} is missing", trait
         for trait in sorted(self.forbidden & present):
-            yield f"forbidden trait {trait} is present"
+            yield f"forbidden trait {trait} is present", trait
         for group in sorted(map(sorted, self.any_of)):
             if present.isdisjoint(group):
-                yield f"one of the traits {', '.join(group)} is required, but all are missing"
+                yield f"one of the traits {', '.join(group)} is required, but all are missing", ""
 
     def simplified(self) -> "TraitQuery":
         """Return the shortest query that is satisfied by the same sets of traits."""

@@ -54,6 +54,15 @@ def test_examine_and_filter_all_agree_on_lists_and_on_iterators(
     assert [each for each in hosts if plugin.host_passes(each, request)] == expected
 
 
+@given(st.one_of(flavors, likely_flavors), st.one_of(aggregates, likely_aggregates))
+def test_rejection_has_the_key_that_its_reason_names(
+    flavor: dict[str, str], offered: list[dict[str, str]]
+) -> None:
+    for verdict in new_filter().rejections(host(offered), Request(Flavor(flavor))):
+        assert verdict.reason.startswith(f"key {verdict.key!r}: ")
+        assert verdict.cause.startswith(f"key {verdict.key!r}: ")
+
+
 @given(likely_flavors, likely_aggregates, st.randoms(use_true_random=False))
 def test_verdict_is_independent_of_order(
     flavor: dict[str, str], offered: list[dict[str, str]], shuffle: random.Random

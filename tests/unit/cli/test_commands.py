@@ -112,7 +112,7 @@ def test_mistakes_of_an_abbreviated_command_have_its_whole_name(run: Run) -> Non
 
 def test_help_keeps_the_paragraphs_of_a_description(run: Run) -> None:
     _, out, _ = run("explain", "--help")
-    assert "rejected.\n\nWith --html" in out
+    assert "decision.\n\nWith --html" in out
 
 
 def test_separator_ends_the_options(run: Run) -> None:

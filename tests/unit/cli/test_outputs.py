@@ -36,7 +36,7 @@ def steelyard(tmp_path: pathlib.Path, run: Run) -> Steelyard:
     (tmp_path / "cloud.yaml").write_text(CLOUD)
 
     def succeed(*argv: str) -> str:
-        status, out, err = run(*argv)
+        status, out, err = run("--quiet", *argv)
         assert (status, err) == (0, "")
         return out
 

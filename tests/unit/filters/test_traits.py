@@ -57,6 +57,8 @@ def test_rejection_names_the_trait() -> None:
     wanting = Request(Flavor({"trait:A": "required", "trait:CUSTOM_GPU": "forbidden"}))
     assert plugin.examine(HOSTS[0], wanting).reason == "required trait A is missing"
     assert plugin.examine(HOSTS[2], wanting).reason == "forbidden trait CUSTOM_GPU is present"
+    assert plugin.examine(HOSTS[0], wanting).key == "trait:A"
+    assert plugin.examine(HOSTS[2], wanting).key == "trait:CUSTOM_GPU"
 
 
 def test_malformed_traits_of_a_flavor_are_logged_once(caplog: Any) -> None:

@@ -231,8 +231,8 @@ def test_columns_show_rejections_of_filters_on_trial(configured: Any) -> None:
     assert why.human_readable().endswith(f"\n{NAME}, on trial, would reject it: {reason}")
     assert why.machine_readable()["rejected_by"] is None
     assert why.machine_readable()["trial_rejections"] == [{"filter": NAME, "reason": reason}]
-    causes = Causes(decision.trial_causes)
+    causes = Causes(decision.trial_causes, {})
     assert causes.human_readable() == f"1 by {NAME}, on trial: {reason}"
     assert causes.machine_readable() == [
-        {"count": 1, "filter": NAME, "cause": reason, "on_trial": True}
+        {"count": 1, "filter": NAME, "cause": reason, "on_trial": True, "suggestions": []}
     ]

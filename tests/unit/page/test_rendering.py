@@ -105,6 +105,16 @@ def test_page_contains_whole_view() -> None:
     ]
 
 
+def test_page_has_possible_typos_below_reasons_and_causes() -> None:
+    line = "no aggregate has the key '<sdd>'; did you mean 'ssd'?"
+    reason = ShownReason(1, "CapacityFilter", "no RAM", 1, (line, "and more"))
+    cause = ShownCause("c0", "CapacityFilter", "not enough", 1, (line,))
+    page = Page(render(view(reasons=(reason,), causes=(cause,))))
+    assert [each.text for each in page.all("span", "typo")] == [line, line, "and more"]
+    assert line in page.by_id("c0").text
+    assert line in page.by_id("r1").text
+
+
 def test_reason_numbers_link_to_reasons() -> None:
     page = Page(render(view()))
     links = [each.attributes["href"] for each in page.all("a") if not each.has_class("skip")]

@@ -306,6 +306,24 @@ def test_filter_reads_request_equally_often_for_any_number_of_hosts(conf: Any) -
     assert reads[0] == reads[1]
 
 
+def test_reasons_and_causes_have_possible_typos(conf: Any) -> None:
+    described = cloud()
+    flavor = Flavor("typo", 1, 512, 1, {"ssd": "nvne", "trait:FAST": "required"})
+    described = dataclasses.replace(described, flavors={"typo": flavor})
+    scheduler = FilterScheduler(described, conf)
+    view = viewed(scheduler, "typo")
+    typo = ("no aggregate has the value 'nvne'; did you mean 'nvme'?",)
+    name = "AggregateInstanceTypeFilter"
+    assert {each.typos for each in view.reasons if each.filter == name} == {typo}
+    assert {each.typos for each in view.reasons if each.filter != name} == {()}
+    # The traits are the decisive reason of most hosts.
+    assert {each.filter for each in view.causes} == {"TraitsFilter", "InServiceFilter"}
+    assert {each.typos for each in view.causes} == {()}
+    scheduler.filters.pop("TraitsFilter")
+    view = viewed(scheduler, "typo")
+    assert {each.typos for each in view.causes if each.filter == name} == {typo}
+
+
 class Counted(Plugin):
     """A filter that counts how often it reads the request."""
 

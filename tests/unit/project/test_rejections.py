@@ -147,7 +147,7 @@ def texts_on_trial(configured: Any, caplog: pytest.LogCaptureFixture) -> Iterato
     weight, *on_trial = Why(decision.hosts[0]).human_readable().splitlines()
     assert weight.startswith("RAMWeigher")
     yield from on_trial
-    yield Causes(decision.trial_causes).human_readable()
+    yield Causes(decision.trial_causes, {}).human_readable()
 
 
 def texts_of_capacity(configured: Any) -> Iterator[str]:

@@ -126,6 +126,8 @@ def test_unmet_yields_a_text_for_each_unmet_part() -> None:
         "forbidden trait B is present",
         "one of the traits C, D is required, but all are missing",
     ]
+    assert [trait for _, trait in query.unmet_traits(["B"])] == ["A", "B", ""]
+    assert [text for text, _ in query.unmet_traits(["B"])] == list(query.unmet(["B"]))
 
 
 @pytest.mark.parametrize(

@@ -9,38 +9,60 @@ from typing import Any
 from steelyard import errors, page
 from steelyard.analysis.capacity import HostRooms
 from steelyard.cli.commands import NO_VALID_HOST, Listed
-from steelyard.cli.inputs import clouds, parsing
+from steelyard.cli.inputs import cloud_names, clouds, parsing
 from steelyard.cli.inputs.requests import RequestListing, asked
 from steelyard.cli.outputs import pages
 from steelyard.cli.outputs.columns import Number, Why
-from steelyard.cloud import garbage
+from steelyard.cli.outputs.rejections import RejectionCells
+from steelyard.cloud import garbage, model
 from steelyard.page.reloading import modified_at
 from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Request
 from steelyard.scheduler.decision import HostExplanation
+from steelyard.text.wording import counted
 
 
 class Explain(RequestListing):
     """Show for each host whether it fits or why it was rejected.
 
-    With --html, write the decision as a self-contained page. For the page, every filter examines
-    every host, even after another filter has rejected it.
+    The chosen host comes first, then the other hosts that fit, then the rejected ones. --host,
+    --only and --limit choose the hosts to show; they do not change the decision.
+
+    With --html, write the decision as a self-contained page with all hosts. For the page, every
+    filter examines every host, even after another filter has rejected it.
 
     The exit status is 0 if a host fits, 1 if no host fits, and 2 if the input is invalid.
     """
 
     examples = (
-        "steelyard explain --example --flavor gpu.large",
+        "steelyard explain --example --flavor gpu.large --only rejected --limit 3",
         "steelyard explain --cloud cloud.yaml --flavor m1.small --html decision.html",
     )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument(
+            "--host",
+            metavar="NAME",
+            type=cloud_names.HOST,
+            action="append",
+            default=[],
+            help="host to show; may be repeated; default: all hosts",
+        )
+        parser.add_argument(
+            "--only",
+            choices=("fits", "rejected"),
+            help="hosts to show: those that fit, including the chosen one, or the rejected ones; "
+            "default: both",
+        )
+        parser.add_argument(
+            "--limit", type=int, metavar="N", help="number of hosts to show; default: all"
+        )
+        parser.add_argument(
             "--html",
             metavar="FILE",
             type=parsing.file_name,
             help="page to write instead of a table; - writes it to standard output; excludes -f, "
-            "-c and --sort-column",
+            "-c, --sort-column, --host, --only and --limit",
         )
         return parser
 
@@ -49,21 +71,34 @@ class Explain(RequestListing):
 
     @garbage.paused()
     def result(self, parsed_args: argparse.Namespace) -> Listed:
-        if parsed_args.html is not None:
-            _require_no_table(parsed_args)
-            _require_another_file(parsed_args)
+        _check(parsed_args)
         modified = _modified(parsed_args)
         scheduler = self.scheduler(parsed_args, clouds.described(parsed_args))
+        for name in parsed_args.host:
+            model.known("host", name, scheduler.cloud.hosts)
         decision, error = _decision(scheduler, self.request(parsed_args, scheduler))
+        rejections = RejectionCells(scheduler)
+        if error is not None:
+            rejections.note_typos(error)
+        whys = rejections.of_hosts(decision) if parsed_args.html is None else []
+        rows = [_row(why) for why in whys if _is_wanted(why.explanation, parsed_args)]
+        rows = rows[: parsed_args.limit]
+        shown = decision.considered if parsed_args.html is not None else len(rows)
+        flavor = decision.request.flavor.name
         listed = Listed(
             kind="hosts",
-            rows=[] if parsed_args.html else _rows(decision),
+            rows=rows,
             summary={
                 **asked(decision.request),
                 "hosts": decision.considered,
                 "fitting_hosts": decision.fitting,
+                "shown": shown,
                 "chosen": decision.server and decision.server.host,
             },
+            told=[
+                f"{decision.fitting} of {counted(decision.considered, 'host')} fit flavor "
+                f"{flavor!r}; {counted(shown, 'host')} shown"
+            ],
             status=0 if error is None else NO_VALID_HOST,
             error=error,
         )
@@ -90,8 +125,25 @@ class _Page(Listed):
     html: str
 
 
-def _rows(decision: Decision) -> list[tuple[Any, ...]]:
-    return [(each.host, _verdict(each), Number(each.weight), Why(each)) for each in decision.hosts]
+def _check(parsed_args: argparse.Namespace) -> None:
+    """Raise BadRequest for options that exclude each other or are invalid."""
+    if parsed_args.limit is not None and parsed_args.limit < 1:
+        raise errors.BadRequest(f"invalid --limit {parsed_args.limit}: expected at least 1")
+    if parsed_args.html is not None:
+        _require_no_table(parsed_args)
+        _require_another_file(parsed_args)
+
+
+def _is_wanted(explanation: HostExplanation, parsed_args: argparse.Namespace) -> bool:
+    """Return whether the arguments ask for the host."""
+    if parsed_args.host and explanation.host not in parsed_args.host:
+        return False
+    return parsed_args.only is None or explanation.fits is (parsed_args.only == "fits")
+
+
+def _row(why: Why) -> tuple[Any, ...]:
+    found = why.explanation
+    return found.host, _verdict(found), Number(found.weight), why
 
 
 def _decision(scheduler: FilterScheduler, request: Request) -> tuple[Decision, NoValidHost | None]:
@@ -107,6 +159,10 @@ def _require_no_table(parsed_args: argparse.Namespace) -> None:
     if parsed_args.columns or parsed_args.sort_columns or parsed_args.formatter != "table":
         raise errors.BadRequest(
             "--html writes a page instead of a table: leave out -f, -c and --sort-column"
+        )
+    if parsed_args.host or parsed_args.only or parsed_args.limit:
+        raise errors.BadRequest(
+            "--html writes a page with all hosts: leave out --host, --only and --limit"
         )
 
 

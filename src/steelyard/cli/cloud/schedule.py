@@ -4,7 +4,7 @@ import argparse
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from steelyard import errors
@@ -12,12 +12,12 @@ from steelyard.cli.commands import NO_VALID_HOST, Listed
 from steelyard.cli.inputs import clouds, parsing, recording
 from steelyard.cli.inputs.recording import Recording
 from steelyard.cli.inputs.requests import RequestListing, asked
-from steelyard.cli.outputs.columns import Causes, Number, Weights
+from steelyard.cli.outputs.columns import Number, Weights
+from steelyard.cli.outputs.rejections import RejectionCells
 from steelyard.cloud import garbage
 from steelyard.cloud.files import request_file
 from steelyard.cloud.files.saving import SavedCloud
 from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Selection, several
-from steelyard.scheduler.decision import Cause
 from steelyard.text.wording import counted
 
 _EXAMPLE_COUNT = 2  # servers in the default request to the example cloud
@@ -82,10 +82,12 @@ class Schedule(Recording, RequestListing):
         saved = _saved(parsed_args)
         cloud = clouds.described(parsed_args) if saved is None else saved.cloud
         scheduler = self.scheduler(parsed_args, cloud)
+        rejections = RejectionCells(scheduler)
         select, summary = self._wanted(parsed_args, scheduler)
         try:
             selection = select()
         except NoValidHost as error:
+            rejections.note_typos(error)
             return Listed(
                 kind="servers",
                 rows=(),
@@ -94,8 +96,8 @@ class Schedule(Recording, RequestListing):
                     "placed": 0,
                     "committed": False,
                     **_failed_request(error),
-                    "causes": _fields(error.decision.causes),
-                    "trial_causes": _fields(error.decision.trial_causes),
+                    "causes": rejections.causes(error.decision).machine_readable(),
+                    "trial_causes": _trial_fields(rejections, error.decision),
                 },
                 told=_trials(error.decisions, error.count),
                 status=NO_VALID_HOST,
@@ -105,13 +107,16 @@ class Schedule(Recording, RequestListing):
             self._commit(parsed_args, scheduler, selection, saved)
         return Listed(
             kind="servers",
-            rows=[_row(each, explain=parsed_args.explain) for each in selection.decisions],
+            rows=[
+                (*_row(each), *(_explained(rejections, each) if parsed_args.explain else ()))
+                for each in selection.decisions
+            ],
             summary={
                 **summary,
                 "placed": len(selection.decisions),
                 "committed": parsed_args.commit,
                 "causes": [],
-                "trial_causes": _fields(selection.decisions[-1].trial_causes),
+                "trial_causes": _trial_fields(rejections, selection.decisions[-1]),
             },
             told=_trials(selection.decisions, len(selection.decisions)),
         )
@@ -174,15 +179,15 @@ def _saved(parsed_args: argparse.Namespace) -> SavedCloud | None:
     return clouds.saved(parsed_args.cloud)
 
 
-def _fields(causes: Iterable[Cause]) -> list[dict[str, Any]]:
-    return list(map(dataclasses.asdict, causes))
-
-
 def _failed_request(error: NoValidHost) -> dict[str, Any]:
     """Return the field for the request of a file that has no valid host, if there is a file."""
     if not isinstance(error, several.NoValidHostForRequest):
         return {}
     return {"failed_request": {"number": error.number, **dataclasses.asdict(error.wanted)}}
+
+
+def _trial_fields(rejections: RejectionCells, decision: Decision) -> Any:
+    return rejections.trial_causes(decision).machine_readable()
 
 
 def _trials(decisions: Sequence[Decision], count: int) -> list[str]:
@@ -198,18 +203,17 @@ def _trials(decisions: Sequence[Decision], count: int) -> list[str]:
     ]
 
 
-def _row(decision: Decision, *, explain: bool) -> tuple[Any, ...]:
+def _row(decision: Decision) -> tuple[Any, ...]:
     chosen = decision.chosen
-    row = (
+    return (
         decision.server and decision.server.name,
         decision.server and decision.server.host,
         Number(chosen and chosen.weight),
         decision.fitting,
     )
-    if not explain:
-        return row
-    return (
-        *row,
-        Weights(chosen.weights if chosen else ()),
-        Causes([*decision.causes, *decision.trial_causes]),
-    )
+
+
+def _explained(rejections: RejectionCells, decision: Decision) -> tuple[Any, ...]:
+    """Return the cells that ``--explain`` adds to a row."""
+    weights = decision.chosen.weights if decision.chosen else ()
+    return Weights(weights), rejections.all_causes(decision)

@@ -3,7 +3,6 @@
 import abc
 import argparse
 import contextlib
-from collections.abc import Sequence
 from typing import Any
 
 from steelyard import errors
@@ -12,10 +11,10 @@ from steelyard.cli.inputs import cloud_names, clouds
 from steelyard.cli.inputs.clouds import OnCloudFile
 from steelyard.cli.inputs.recording import Recording
 from steelyard.cli.outputs import formats
-from steelyard.cli.outputs.columns import Causes, Number
+from steelyard.cli.outputs.columns import NO_CAUSES, Causes, Number
+from steelyard.cli.outputs.rejections import RejectionCells
 from steelyard.cloud import Cloud, garbage
 from steelyard.scheduler import FilterScheduler, NoValidHost, Selection, several
-from steelyard.scheduler.decision import Cause
 from steelyard.text.wording import counted
 
 
@@ -71,7 +70,9 @@ class _OneServer(OnCloudFile, Showing):
             selection = self.select(scheduler, server.uuid)
         except NoValidHost as error:
             nowhere = (server.name, server.host, None, None, 0)
-            values = _values(parsed_args, nowhere, causes=error.decision.causes)
+            rejections = RejectionCells(scheduler)
+            rejections.note_typos(error)
+            values = _values(parsed_args, nowhere, rejections.causes(error.decision))
             return Shown(values=values, status=NO_VALID_HOST, error=error)
         (decision,) = selection.decisions
         (chosen,) = selection.servers
@@ -84,7 +85,7 @@ class _OneServer(OnCloudFile, Showing):
         where = (server.name, server.host, chosen.host)
         weight = Number(decision.chosen and decision.chosen.weight)
         values = (*where, weight, decision.fitting)
-        return Shown(values=_values(parsed_args, values, causes=[]))
+        return Shown(values=_values(parsed_args, values, NO_CAUSES))
 
     @abc.abstractmethod
     def select(self, scheduler: FilterScheduler, uuid: str) -> Selection:
@@ -103,11 +104,11 @@ def _columns(parsed_args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _values(
-    parsed_args: argparse.Namespace, values: tuple[Any, ...], causes: Sequence[Cause]
+    parsed_args: argparse.Namespace, values: tuple[Any, ...], causes: Causes
 ) -> tuple[Any, ...]:
     """Return the values of the columns, for programs with the causes of rejections."""
     structured = parsed_args.formatter in formats.DOCUMENTS
-    return (*values, Causes(causes)) if structured else values
+    return (*values, causes) if structured else values
 
 
 class ServerMove(Recording, _OneServer):
@@ -187,7 +188,7 @@ class ServerEvacuate(Recording, OnCloudFile, Listing):
                 saved.save(scheduler.cloud)
             # Only after the block: an error inside it would undo the records, but not the file.
             clouds.tell_unkept(saved, self.app)
-        return _evacuated(parsed_args, saved.cloud, found)
+        return _evacuated(parsed_args, saved.cloud, found, RejectionCells(scheduler))
 
     def _select(
         self, parsed_args: argparse.Namespace, scheduler: FilterScheduler
@@ -201,21 +202,28 @@ class ServerEvacuate(Recording, OnCloudFile, Listing):
             return several.Evacuation(Selection(scheduler.version, ()), {server.uuid: error})
 
 
-def _evacuated(parsed_args: argparse.Namespace, cloud: Cloud, found: several.Evacuation) -> Listed:
+def _evacuated(
+    parsed_args: argparse.Namespace,
+    cloud: Cloud,
+    found: several.Evacuation,
+    rejections: RejectionCells,
+) -> Listed:
     """Return a row for each server that moved and each that has no other host."""
     rows = []
     for decision, chosen in zip(found.selection.decisions, found.selection.servers, strict=True):
         values = (chosen.name, cloud.servers[chosen.uuid].host, chosen.host)
         weight = Number(decision.chosen and decision.chosen.weight)
-        rows.append(_values(parsed_args, (*values, weight, decision.fitting), causes=[]))
+        rows.append(_values(parsed_args, (*values, weight, decision.fitting), NO_CAUSES))
     moved = len(rows)
     stranded = [cloud.servers[uuid] for uuid in found.stranded]
     if moved or parsed_args.formatter in formats.DOCUMENTS:
         for server in stranded:
             nowhere = (server.name, server.host, None, None, 0)
-            causes = found.stranded[server.uuid].decision.causes
-            rows.append(_values(parsed_args, nowhere, causes=causes))
+            causes = rejections.causes(found.stranded[server.uuid].decision)
+            rows.append(_values(parsed_args, nowhere, causes))
     error = next(iter(found.stranded.values()), None)
+    if error is not None:
+        rejections.note_typos(error)
     total = moved + len(stranded)
     if error is not None and total > 1:
         error.add_note(

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from cliff import columns
 
 from steelyard import errors
+from steelyard.analysis import suggestions
+from steelyard.findings import Finding
 from steelyard.resources import described
-from steelyard.scheduler.decision import Weight
+from steelyard.scheduler.decision import Cause, HostExplanation, Weight
 from steelyard.text import escapes, spelling
 from steelyard.text.wording import plain
 from steelyard.traits import Candidate
@@ -207,21 +209,53 @@ class Weights(_Cell):
 
 
 class Causes(_Cell):
+    """Causes of rejections, with the possible typos that explain them, by filter and cause."""
+
+    def __init__(
+        self, causes: Sequence[Cause], typos: Mapping[tuple[str, str], Sequence[Finding]]
+    ) -> None:
+        super().__init__(causes)
+        self._typos = typos
+
     def human_readable(self) -> str:
-        return _lines(
-            f"{cause.count} by {cause.filter}{', on trial' * cause.on_trial}: {cause.cause}"
+        return "\n".join(
+            _lines(
+                [
+                    f"{cause.count} by {cause.filter}{', on trial' * cause.on_trial}: "
+                    f"{cause.cause}",
+                    *suggestions.told(self._of(cause)),
+                ]
+            )
             for cause in self._value
         )
 
     def machine_readable(self) -> Any:
-        return [dataclasses.asdict(cause) for cause in self._value]
+        return [
+            {**dataclasses.asdict(cause), "suggestions": suggestion_fields(self._of(cause))}
+            for cause in self._value
+        ]
+
+    def _of(self, cause: Cause) -> Sequence[Finding]:
+        return self._typos.get((cause.filter, cause.cause), ())
+
+
+NO_CAUSES = Causes((), {})
+"""The causes if no host was rejected, or if they do not matter."""
 
 
 class Why(_Cell):
-    """The reason for a host's rejection, or its weights, and the rejections by filters on trial."""
+    """The reason for a host's rejection, or its weights, and the rejections by filters on trial.
+
+    The possible typos that explain the rejections follow.
+    """
+
+    def __init__(self, explanation: HostExplanation, typos: Sequence[Finding] = ()) -> None:
+        super().__init__(explanation)
+        self.explanation = explanation
+        self._typos = typos
 
     def human_readable(self) -> str:
-        found = self._value
+        found = self.explanation
         why = (
             _weights(found.weights)
             if found.fits
@@ -231,16 +265,32 @@ class Why(_Cell):
             f"{each.filter}, on trial, would reject it: {each.reason}"
             for each in found.trial_rejections
         )
-        return "\n".join(filter(None, [why, trials]))
+        return "\n".join(filter(None, [why, trials, _lines(suggestions.told(self._typos))]))
 
     def machine_readable(self) -> Any:
         return {
-            "passed": list(self._value.passed),
-            "rejected_by": self._value.rejected_by or None,
-            "reason": self._value.reason or None,
-            "weights": [_weight_fields(weight) for weight in self._value.weights],
-            "trial_rejections": [dataclasses.asdict(each) for each in self._value.trial_rejections],
+            "passed": list(self.explanation.passed),
+            "rejected_by": self.explanation.rejected_by or None,
+            "reason": self.explanation.reason or None,
+            "weights": [_weight_fields(weight) for weight in self.explanation.weights],
+            "trial_rejections": [
+                dataclasses.asdict(each) for each in self.explanation.trial_rejections
+            ],
+            "suggestions": suggestion_fields(self._typos),
         }
+
+
+def suggestion_fields(typos: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Return possible typos for programs: what is there, and the similar words."""
+    return [
+        {
+            "subject": each.as_dict()["subject"],
+            "message": each.message,
+            "found": each.details["found"],
+            "did_you_mean": each.details["suggestions"],
+        }
+        for each in typos
+    ]
 
 
 def _weights(weights: Sequence[Weight]) -> str:

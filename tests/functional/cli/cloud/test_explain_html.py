@@ -18,7 +18,8 @@ from support.repository import EXAMPLES
 def test_explain_writes_the_page(steelyard: Any, cloud: Any, tmp_path: Any) -> None:
     file = tmp_path / "page.html"
     argv = ["explain", "--cloud", str(cloud), "--flavor", "fast", "--html", str(file)]
-    assert steelyard(*argv) == (0, f"page written to {file}\n", "")
+    summary = "steelyard: 1 of 2 hosts fit flavor 'fast'; 2 hosts shown\n"
+    assert steelyard(*argv) == (0, f"page written to {file}\n", summary)
     page = Page(file.read_text("utf-8"))
     assert page.one("h1").text == "fast goes to h1"
     assert page.one("p", "source").text.strip().startswith(f"The cloud: {cloud}, modified 2")
@@ -50,7 +51,7 @@ def test_explain_writes_the_page_when_no_host_fits(
     argv = ["explain", "--cloud", str(cloud), "--flavor", "huge", "--html", str(file)]
     status, out, err = steelyard(*argv)
     assert (status, out) == (1, f"page written to {file}\n")
-    assert err.startswith("steelyard: no valid host: 0 of 2 hosts fit flavor 'huge'")
+    assert "\nsteelyard: no valid host: 0 of 2 hosts fit flavor 'huge'\n" in err
     assert Page(file.read_text("utf-8")).one("h1").text == "No host fits huge"
 
 
@@ -77,7 +78,7 @@ def test_standard_output_gets_only_the_page(cloud: Any, coding: str) -> None:
     assert text.startswith("<!doctype html>")
     assert text.endswith("</html>\n")
     assert Page(text).one("p", "source").text.strip() == "The cloud: standard input"
-    assert done.stderr == b""
+    assert done.stderr == b"steelyard: 2 of 2 hosts fit flavor 'small'; 2 hosts shown\n"
 
 
 def test_existing_page_is_replaced_as_a_whole(steelyard: Any, cloud: Any, tmp_path: Any) -> None:

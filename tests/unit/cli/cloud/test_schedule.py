@@ -40,7 +40,9 @@ def test_schedule_without_valid_host_explains_the_rejections(
 ) -> None:
     status, out, err = run(command, "--cloud", cloud, "--flavor", "fast", "-f", "csv")
     assert status == 1
+    summary = ["steelyard: 0 of 2 hosts fit flavor 'fast'; 2 hosts shown"]
     assert err.splitlines() == [
+        *(summary if command == "explain" else []),
         "steelyard: no valid host: 0 of 2 hosts fit flavor 'fast'",
         "      1 AggregateInstanceTypeFilter: key 'ssd': flavor wants 'nvme', aggregate 'slow' "
         "offers 'sata'",
@@ -210,3 +212,29 @@ def test_schedule_rejects_requests_beside_a_single_request(
         f"steelyard: --{option} and --requests cannot be used together: write the {option} into "
         f"the file\n",
     )
+
+
+def test_schedule_says_what_was_possibly_meant(run: Run, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "typos.yaml"
+    file.write_text(
+        "hosts: {h1: {vcpus: 4, ram_mb: 4096, disk_gb: 100}, "
+        "h2: {vcpus: 4, ram_mb: 4096, disk_gb: 100}}\n"
+        "aggregates: {a: {hosts: [h1], metadata: {ssd: nvme}}, "
+        "b: {hosts: [h2], metadata: {ssd: NVMe}}}\n"
+        "flavors: {f: {vcpus: 1, ram_mb: 1024, disk_gb: 1, extra_specs: {ssd: nvme}}, "
+        "typo: {vcpus: 1, ram_mb: 1024, disk_gb: 1, extra_specs: {ssd: nwme}}}\n"
+    )
+    argv = ("schedule", "--cloud", str(file), "--flavor")
+    status, out, err = run(*argv, "typo", "-f", "json")
+    assert status == 1
+    assert err.splitlines()[-1] == (
+        "steelyard: no aggregate has the value 'nwme'; did you mean 'nvme'?"
+    )
+    causes = json.loads(out)["summary"]["causes"]
+    assert [each["suggestions"][0]["did_you_mean"] for each in causes] == [["nvme"]] * 2
+    assert [each["count"] for each in causes] == [1, 1]
+    _, out, err = run(*argv, "f", "--explain", "-f", "value", "-c", "Rejected")
+    (cause,) = json.loads(out)
+    assert [each["subject"]["name"] for each in cause["suggestions"]] == ["b"]
+    _, out, _ = run(*argv, "f", "--explain", "-c", "Rejected")
+    assert "aggregate 'b', key 'ssd': no flavor has the value 'NVMe'; did you mean 'nvme'?" in out
