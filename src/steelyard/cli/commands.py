@@ -5,7 +5,7 @@ import argparse
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cliff import command, display, lister, show
@@ -248,12 +248,15 @@ class _Displaying(Command):
 
     def cells(self, row: Iterable[Any], parsed_args: argparse.Namespace) -> tuple[Any, ...]:
         """Return the cells as the chosen format prints them."""
+        return tuple(map(self.printed(parsed_args), row))
+
+    def printed(self, parsed_args: argparse.Namespace) -> Callable[[Any], Any]:
+        """Return the function that turns a cell into what the chosen format prints."""
         if parsed_args.formatter in formats.DOCUMENTS:
-            return tuple(map(columns.machine_readable, row))
+            return columns.machine_readable
         if parsed_args.formatter in _LAID_OUT:
-            return tuple(map(columns.shown, row))
-        flat = tuple(map(columns.flat, row))
-        return tuple(map(columns.shown, flat)) if self.app.stdout.isatty() else flat
+            return columns.shown
+        return columns.flat_and_shown if self.app.stdout.isatty() else columns.flat
 
 
 class Listing(_Displaying, lister.Lister, _CliffDisplay, Parsed):
@@ -284,17 +287,21 @@ class Listing(_Displaying, lister.Lister, _CliffDisplay, Parsed):
         if parsed_args.formatter == _TABLE and not listed.rows and not parsed_args.print_empty:
             return  # cliff would print an empty line
         by = [names.index(name) for name in parsed_args.sort_columns]
-        rows = sorted(
-            listed.rows,
-            key=lambda row: [columns.order(row[index]) for index in by],
-            reverse=parsed_args.sort_direction == "desc",
-        )
+        rows = list(listed.rows)
+        if by:
+            rows.sort(
+                key=lambda row: [columns.order(row[index]) for index in by],
+                reverse=parsed_args.sort_direction == "desc",
+            )
         if parsed_args.formatter == _TABLE:
             rows += listed.totals
         self.formatter = self._formatter_plugins[parsed_args.formatter].obj
         if parsed_args.formatter in formats.DOCUMENTS:
             self.formatter = formats.Document(self.formatter, listed.kind, listed.summary)
-        self.produce_output(parsed_args, names, [self.cells(row, parsed_args) for row in rows])
+        else:
+            self.formatter = formats.AtOnce(self.formatter)
+        printed = self.printed(parsed_args)
+        self.produce_output(parsed_args, names, [tuple(map(printed, row)) for row in rows])
 
 
 class Showing(_Displaying, show.ShowOne, _CliffDisplay, Parsed):

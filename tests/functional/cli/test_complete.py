@@ -113,6 +113,8 @@ def test_completion_after_all_arguments_lists_the_options(shell: Shell) -> None:
         ("capacity --example --by s", "ssd"),
         ("capacity --cloud missing.yaml --by ", "host aggregate reason"),
         ("capacity --group ", "front back"),
+        ("explain --host ", "h1"),
+        ("explain --only ", "fits rejected"),
         ("group show ", "front back"),
         ("group delete b", "back"),
         ("group create ", ""),

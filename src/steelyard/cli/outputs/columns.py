@@ -36,8 +36,15 @@ def shown(cell: Any) -> Any:
 
 def flat(cell: Any) -> Any:
     """Return the cell for formats without structure, with lists and mappings as JSON."""
+    if type(cell) is str or type(cell) is int:
+        return cell  # as below, but faster
     value = _worded(machine_readable(cell))
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def flat_and_shown(cell: Any) -> Any:
+    """Return the cell for formats without structure on a terminal, with untrusted text escaped."""
+    return shown(flat(cell))
 
 
 def machine_readable(cell: Any) -> Any:

@@ -31,6 +31,24 @@ class _Prepared:
         self._formatter.add_argument_group(parser)
 
 
+class AtOnce(_Prepared, base.ListFormatter):
+    """The same text, written at once.
+
+    Formatters write each row or word by itself, which takes longer than all the rest.
+    """
+
+    def emit_list(
+        self,
+        column_names: Sequence[str],
+        data: Iterable[Sequence[Any]],
+        stdout: TextIO,
+        parsed_args: argparse.Namespace,
+    ) -> None:
+        text = io.StringIO()
+        self._formatter.emit_list(column_names, data, text, parsed_args)
+        stdout.write(text.getvalue())
+
+
 class Document(_Prepared, base.ListFormatter):
     """JSON or YAML with a summary, and the rows under the name of their kind."""
 
@@ -49,8 +67,7 @@ class Document(_Prepared, base.ListFormatter):
     ) -> None:
         keys = list(map(columns.key, column_names))
         rows = [dict(zip(keys, row, strict=True)) for row in data]
-        # Formatters write each word by itself, which takes longer than all the rest.
-        text = io.StringIO()
+        text = io.StringIO()  # as in AtOnce
         self._formatter.emit_one(
             ("summary", self._kind), (dict(self._summary), rows), text, parsed_args
         )
