@@ -133,6 +133,20 @@ def test_press_opens_details_of_one_host_and_closes_them(opened: Open, decision:
     assert watched.page.locator(".details").count() == 0
 
 
+def test_pressed_cause_fades_the_other_cells(opened: Open, decision: str) -> None:
+    watched = opened(decision, viewport=WIDE)
+    bright = watched.page.locator(".map .cell:not(.faded)")
+    button = watched.page.locator("[data-narrow] button", has_text="not enough RAM")
+    button.click()
+    labels = [each.get_attribute("aria-label") for each in bright.all()]
+    assert labels == ["a3: full", "c3: rejected"]
+    watched.page.locator("[data-narrow] button", has_text="rack-d").click()
+    labels = [each.get_attribute("aria-label") for each in bright.all()]
+    assert labels == ["d1: rejected", "d2: rejected"]
+    watched.page.locator("#wide").click()
+    assert bright.count() == 12
+
+
 @pytest.fixture
 def crowded(pages: Callable[..., str], tmp_path: pathlib.Path) -> str:
     """Return the URL of a page with overlapping aggregates, and a host with many servers."""

@@ -76,6 +76,11 @@ class HostMap {
     return group;
   }
 
+  /** Fades the cells of all hosts for which the function returns false; without it, none. */
+  emphasise(matches) {
+    for (const cell of this.cells) cell.classList.toggle("faded", !(matches?.(cell.host) ?? true));
+  }
+
   // Keyboard
 
   pressed(event) {

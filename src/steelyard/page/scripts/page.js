@@ -10,14 +10,16 @@ let asked = location.search; // the query of the decision that is shown or being
 let soon; // the timer until the next load
 
 function begin() {
-  if (!main.querySelector("#data")) return; // keep the old table: the next one takes over its search
+  // Without data, keep the old table: the next one takes over its search.
+  if (!main.querySelector("#data")) return;
   const hosts = new Hosts(main);
-  for (const container of main.querySelectorAll("[data-map]")) {
-    new HostMap(container, hosts, hosts.data[container.dataset.map]);
-  }
+  const maps = Array.from(
+    main.querySelectorAll("[data-map]"),
+    (container) => new HostMap(container, hosts, hosts.data[container.dataset.map]),
+  );
   prepareLists(main);
   const before = matrix;
-  matrix = new Matrix(main, hosts);
+  matrix = new Matrix(main, hosts, maps);
   if (before) matrix.follow(before);
   else matrix.show();
 }
@@ -92,7 +94,10 @@ addEventListener("DOMContentLoaded", () => {
   begin();
   if (main.querySelector("#room-data")) new RoomTable(main);
   if (!form) return;
-  choices = Array.from(form.querySelectorAll("input"), (field) => new Choice(field, offered(document, field)));
+  choices = Array.from(
+    form.querySelectorAll("input"),
+    (field) => new Choice(field, offered(document, field)),
+  );
   form.addEventListener("chosen", changed);
   form.addEventListener("submit", (event) => {
     event.preventDefault();

@@ -57,12 +57,16 @@ class RoomTable {
     );
     this.all.hidden = rows.length <= most;
     this.all.textContent = `Show all ${written(rows.length)}`;
-    this.count.textContent = `${written(rows.length)} of ${counted(this.total, "row")}, ${written(flavors.length)} of ${counted(data.flavors.length, "flavor")}`;
+    this.count.textContent = [
+      `${written(rows.length)} of ${counted(this.total, "row")}`,
+      `${written(flavors.length)} of ${counted(data.flavors.length, "flavor")}`,
+    ].join(", ");
     this.before.disabled = first === 0;
     this.after.disabled = first + across >= flavors.length;
     this.before.parentElement.hidden = this.before.disabled && this.after.disabled;
     const last = Math.min(first + across, flavors.length);
-    this.shown.textContent = `Flavors ${written(first + 1)} to ${written(last)} of ${written(flavors.length)}`;
+    const range = `${written(first + 1)} to ${written(last)}`;
+    this.shown.textContent = `Flavors ${range} of ${written(flavors.length)}`;
   }
 
   headOf(flavor) {
@@ -83,9 +87,11 @@ class RoomTable {
       const fitting = fit[flavor][row];
       const cell = made("td", "", { class: fitting ? "number" : "number nothing" });
       if (least[flavor].includes(row)) {
-        cell.append(made("span", "at least", { class: "unseen" }), " ", made("span", "≥", { "aria-hidden": "true" }), " ");
+        const sign = made("span", "≥", { "aria-hidden": "true" });
+        cell.append(made("span", "at least", { class: "unseen" }), " ", sign, " ");
       }
-      cell.append(made("b", written(more[flavor][row])), " ", made("small", `on ${counted(fitting, "host")}`));
+      const where = made("small", `on ${counted(fitting, "host")}`);
+      cell.append(made("b", written(more[flavor][row])), " ", where);
       cell.style.setProperty("--part", `${hosts[row] ? (100 * fitting) / hosts[row] : 0}%`);
       line.append(cell);
     }

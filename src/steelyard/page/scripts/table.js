@@ -8,17 +8,21 @@ const STYLES = 8; // colours and patterns of the segments of bars
 const BESIDE = 4; // columns before those of the filters
 const WIDE = 560; // pixels that these columns need
 const OF_FILTER = 84; // pixels that the column of a filter needs
-const MARKS = { true: ["no", "✕", "rejected for reason"], false: ["also", "△", "would also reject for reason"] };
+const MARKS = {
+  true: ["no", "✕", "rejected for reason"],
+  false: ["also", "△", "would also reject for reason"],
+};
 const byName = new Intl.Collator("en", { numeric: true }).compare;
-const byNumber = (one, other) => one - other;
+const byNumber = (one, other) => (one === other ? 0 : one - other); // infinities may be equal
 // The orders of the first and the second click; weights start with the heaviest, the best.
 const orders = (column) =>
   column === 3 ? ["descending", "ascending"] : ["ascending", "descending"];
 
 class Matrix {
-  constructor(main, hosts) {
+  constructor(main, hosts, maps) {
     this.main = main;
     this.hosts = hosts;
+    this.maps = maps;
     this.table = main.querySelector("#matrix");
     this.body = this.table.tBodies[0];
     this.heads = [...this.table.tHead.rows[0].cells];
@@ -77,6 +81,8 @@ class Matrix {
   narrow(group) {
     this.narrowers.get(this.narrowed)?.setAttribute("aria-pressed", "false");
     this.narrowed = group;
+    const isIn = group && ((host) => this.hosts.isIn(host, group));
+    for (const map of this.maps) map.emphasise(isIn);
     const button = this.narrowers.get(group);
     button?.setAttribute("aria-pressed", "true");
     this.wide.hidden = !button;
@@ -150,10 +156,10 @@ class Matrix {
     if (column === 2) return { keys: all, compare: byNumber }; // in the order of the verdicts
     if (column === 3) {
       const keys = all.map((host) => Number(hosts.data.weight[host] ?? -Infinity));
-      return { keys, compare: (one, other) => (one === other ? 0 : other - one) };
+      return { keys, compare: (one, other) => byNumber(other, one) };
     }
     const filter = hosts.filters[column - BESIDE];
-    return { keys: all.map((host) => hosts.gravityOf(host, filter)), compare: (one, other) => (one === other ? 0 : one - other) };
+    return { keys: all.map((host) => hosts.gravityOf(host, filter)), compare: byNumber };
   }
 
   // Display
@@ -173,7 +179,8 @@ class Matrix {
     this.more.firstElementChild.textContent = first;
     this.more.lastElementChild.textContent = `Show all ${written(found.length)}`;
     const all = found.length === count;
-    const shown = all ? counted(count, "host") : `${written(found.length)} of ${counted(count, "host")}`;
+    const everything = counted(count, "host");
+    const shown = all ? everything : `${written(found.length)} of ${everything}`;
     this.count.textContent = said ? `${shown}, ${said}` : shown;
     // On paper the search field is hidden, so the count names the search.
     const typed = this.search.value.trim();
@@ -206,8 +213,9 @@ class Matrix {
     const row = made("tr", "", verdict === "chosen" ? { class: "chosen" } : {});
     row.host = host;
     const name = made("th", "", { scope: "row" });
-    const expanded = String(this.details.has(host));
-    name.append(made("button", hosts.names[host], { type: "button", class: "host", "aria-expanded": expanded }));
+    const button = { type: "button", class: "host" };
+    button["aria-expanded"] = String(this.details.has(host));
+    name.append(made("button", hosts.names[host], button));
     const said = made("td", verdict, { class: style });
     if (verdict !== condition) said.append(" ", made("small", condition));
     row.append(name, made("td", hosts.aggregatesOf(host).join(", ")), said, this.weightOf(host));
@@ -223,8 +231,11 @@ class Matrix {
     const cell = made("td", "", { class: "weight" });
     cell.append(made("span", weightText(weight[host])));
     if (bar[host].length) cell.append(barOf(bar[host], width, axis));
-    const said = this.hosts.contributionsTo(host);
-    if (this.onPaper && said.length) cell.append(...listOf(said.map((text) => made("li", text))).children);
+    if (this.onPaper) {
+      const list = made("ul", "");
+      list.append(...this.hosts.contributionsTo(host).map((text) => made("li", text)));
+      cell.append(list);
+    }
     return cell;
   }
 
@@ -258,7 +269,8 @@ function markOf(filter, objection) {
   const cell = made("td", "");
   const [style, sign, words] = objection ? MARKS[objection.decisive] : ["passed", "✓", "passed"];
   cell.className = style;
-  cell.append(made("span", sign, { "aria-hidden": "true" }), " ", made("span", words, { class: "unseen" }));
+  const mark = made("span", sign, { "aria-hidden": "true" });
+  cell.append(mark, " ", made("span", words, { class: "unseen" }));
   if (objection) {
     cell.dataset.filter = filter;
     cell.append(` ${objection.numbers.join(" ")}`);
