@@ -45,6 +45,9 @@ class FlavorChange:
     capacity_after: int | None
     causes: tuple[LimitingCause, ...] = ()
     """The causes on the hosts with less room than before, the most frequent first."""
+    fits_before: bytes = b""
+    """1 for each host that fits and otherwise 0, in the order of the hosts after the change."""
+    fits_after: bytes = b""
 
     @property
     def falls_to_0(self) -> bool:
@@ -152,21 +155,45 @@ class Consequences:
         return bool(self.worse(strict=strict))
 
 
-def consequences(
-    before: Cloud, after: Cloud, conf: cfg.ConfigOpts | None = None, watch: Watching = unwatched
-) -> Consequences:
-    """Return the consequences of a change that turns one cloud into the other.
+class Baseline:
+    """A cloud before changes, with the answers that all of its changes need."""
+
+    def __init__(self, cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> None:
+        self.cloud = cloud
+        self.conf = conf
+        self._findings: list[Finding] | None = None
+
+    def findings(self, watch: Watching = unwatched) -> list[Finding]:
+        """Return the findings of the checks, which are run once."""
+        if self._findings is None:
+            self._findings = check(self.cloud, self.conf, watch)
+        return self._findings
+
+    @functools.cached_property
+    def hosts(self) -> Mapping[str, HostState]:
+        """The states of the hosts, by name."""
+        return {state.host: state for state in host_states(self.cloud)}
+
+    @functools.cached_property
+    def rooms(self) -> HostRooms:
+        """The room of the hosts."""
+        return HostRooms(FilterScheduler(self.cloud, self.conf), self.hosts.values())
+
+
+def consequences(baseline: Baseline, after: Cloud, watch: Watching = unwatched) -> Consequences:
+    """Return the consequences of a change that turns the cloud of the baseline into the other.
 
     Both clouds have the same servers on the same hosts, and the second one has all of the hosts of
     the first. Raises PluginError if a filter or a weigher fails.
     """
+    before, conf = baseline.cloud, baseline.conf
     displaced, stranded, settled = _settled(before, after, conf)
-    findings = _difference(check(before, conf, watch), check(settled, conf, watch))
+    findings = _difference(baseline.findings(watch), check(settled, conf, watch))
     lost = {each.server.uuid for each in stranded}
     return Consequences(
         before,
         settled,
-        tuple(each for each in _flavors(before, settled, conf, watch) if each.differs),
+        tuple(each for each in _flavors(baseline, settled, watch) if each.differs),
         displaced,
         stranded,
         tuple(
@@ -214,14 +241,12 @@ def _main_cause(error: NoValidHost) -> str:
     return f"{ranked[0].filter}: {ranked[0].cause}" if ranked else "there are no other hosts"
 
 
-def _flavors(
-    before: Cloud, after: Cloud, conf: cfg.ConfigOpts | None, watch: Watching
-) -> Iterator[FlavorChange]:
+def _flavors(baseline: Baseline, after: Cloud, watch: Watching) -> Iterator[FlavorChange]:
     """Yield the numbers of all flavors of both clouds."""
-    rooms = _Rooms(before, after, conf)
+    before, rooms = baseline.cloud, _RoomsAfter(baseline, after)
     for flavor in watch([*{**before.flavors, **after.flavors}], "flavors"):
-        there = rooms.before(flavor) if flavor in before.flavors else None
-        then = rooms.after(flavor, there) if flavor in after.flavors else None
+        there = _by_host(baseline.rooms, flavor) if flavor in before.flavors else None
+        then = rooms.of(flavor, there) if flavor in after.flavors else None
         yield FlavorChange(
             flavor,
             _fitting(there),
@@ -229,39 +254,37 @@ def _flavors(
             _capacity(there),
             _capacity(then),
             _causes(there, then),
+            _hosts_that_fit(after, there),
+            _hosts_that_fit(after, then),
         )
 
 
-class _Rooms:
-    """The room on the hosts of both clouds; hosts that do not change are counted once."""
+class _RoomsAfter:
+    """The room on the hosts after a change; only hosts that change are counted."""
 
-    def __init__(self, before: Cloud, after: Cloud, conf: cfg.ConfigOpts | None) -> None:
-        self._before, self._after = before, after
-        self._scheduler = scheduler = FilterScheduler(after, conf)
+    def __init__(self, baseline: Baseline, after: Cloud) -> None:
+        self._flavors_before = baseline.cloud.flavors
+        self._flavors = after.flavors
+        self._scheduler = scheduler = FilterScheduler(after, baseline.conf)
         self._are_kept = all(each.host_local for each in scheduler.filters.values())
-        hosts = {state.host: state for state in host_states(before)}
-        self._rooms_before = HostRooms(FilterScheduler(before, conf), hosts.values())
         self._hosts = host_states(after)
+        before = baseline.hosts
         changed = [
             state
             for state in self._hosts
-            if state.host not in hosts or not _is_same(hosts[state.host], state)
+            if state.host not in before or not _is_same(before[state.host], state)
         ]
         self._rooms_of_changed = HostRooms(scheduler, changed)
 
-    def before(self, flavor: str) -> dict[str, Room]:
-        """Return the room on each host before the change, by the name of the host."""
-        return _by_host(self._rooms_before, flavor)
-
-    def after(self, flavor: str, before: Mapping[str, Room] | None) -> dict[str, Room]:
-        """Return the room on each host after the change; ``before`` is the room before it."""
-        is_same = self._before.flavors.get(flavor) == self._after.flavors[flavor]
+    def of(self, flavor: str, before: Mapping[str, Room] | None) -> Mapping[str, Room]:
+        """Return the room on each host; ``before`` is the room before the change."""
+        is_same = self._flavors_before.get(flavor) == self._flavors[flavor]
         if before is not None and is_same and self._are_kept:
             return {**before, **_by_host(self._rooms_of_changed, flavor)}
-        return _by_host(self._rooms_after, flavor)
+        return _by_host(self._rooms, flavor)
 
     @functools.cached_property
-    def _rooms_after(self) -> HostRooms:
+    def _rooms(self) -> HostRooms:
         return HostRooms(self._scheduler, self._hosts)
 
 
@@ -280,6 +303,12 @@ def _by_host(rooms: HostRooms, flavor: str) -> dict[str, Room]:
 
 def _fitting(rooms: Mapping[str, Room] | None) -> int | None:
     return None if rooms is None else sum(room.more > 0 for room in rooms.values())
+
+
+def _hosts_that_fit(cloud: Cloud, rooms: Mapping[str, Room] | None) -> bytes:
+    """Return 1 for each host that has room, in the order of the cloud's hosts, and otherwise 0."""
+    found = {} if rooms is None else rooms
+    return bytes(host in found and found[host].more > 0 for host in cloud.hosts)
 
 
 def _capacity(rooms: Mapping[str, Room] | None) -> int | None:
@@ -322,7 +351,7 @@ def as_dict(found: Consequences, *, strict: bool = False) -> dict[str, Any]:
             "flavors": len(found.after.flavors),
             "worse": found.is_worse(strict=strict),
         },
-        "flavors": [dataclasses.asdict(each) for each in found.flavors],
+        "flavors": list(map(_numbers, found.flavors)),
         "displaced": [{**_placed(each.server), "to": each.to} for each in found.displaced],
         "stranded": [{**_placed(each.server), "cause": each.cause} for each in found.stranded],
         "misplaced": [
@@ -337,6 +366,11 @@ def as_dict(found: Consequences, *, strict: bool = False) -> dict[str, Any]:
         "violations": _both(violations),
         "findings": _both(others),
     }
+
+
+def _numbers(change: FlavorChange) -> dict[str, Any]:
+    found = dataclasses.asdict(change)
+    return {key: value for key, value in found.items() if not isinstance(value, bytes)}
 
 
 def _placed(server: Server) -> dict[str, Any]:

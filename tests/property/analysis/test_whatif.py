@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oslo_config import cfg
 
 from steelyard import conf as options
-from steelyard.analysis.whatif import Consequences, consequences
+from steelyard.analysis.whatif import Baseline, Consequences, consequences
 from steelyard.cloud import Aggregate, Cloud, Flavor, Host, Server, changes
 from steelyard.cloud.changes import (
     Change,
@@ -118,7 +118,8 @@ def test_consequences_equal_those_of_two_full_runs() -> None:
     @settings(max_examples=examples(60))
     @given(sides(), st.sampled_from([list[str](), ["rack"]]))
     def law(both: tuple[Cloud, Cloud], domains: list[str]) -> None:
-        found = consequences(*both, configured(domains))
+        before, after = both
+        found = consequences(Baseline(before, configured(domains)), after)
         assert_same(found, naive_consequences(*both, configured(domains)))
         seen.update(kinds(found))
 
