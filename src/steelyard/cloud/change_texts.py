@@ -25,15 +25,14 @@ def parse(option: str, text: str, cloud: Cloud) -> Change:
     A name in the value is the longest name in the cloud that a colon follows. Raises BadRequest if
     the value is malformed, and NotFound if no name in the cloud begins it.
     """
-    expected, parser = _OPTIONS[option]
-    return parser(_Value(option, text, expected), cloud)
+    found = OPTIONS[option]
+    return found.parse(_Value(text, found.expected), cloud)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Value:
     """The value of an option, and its expected form."""
 
-    option: str
     text: str
     expected: str
 
@@ -117,17 +116,37 @@ def _in(value: _Value, cloud: Cloud) -> Change:
     return TakeIn(name)
 
 
-# The expected value of each option, and the function that parses it.
-_OPTIONS: Mapping[str, tuple[str, Callable[[_Value, Cloud], Change]]] = {
-    "--set": ("flavor:NAME:KEY=VALUE or aggregate:NAME:KEY=VALUE", _set),
-    "--unset": ("flavor:NAME:KEY or aggregate:NAME:KEY", _unset),
-    "--force": ("AGGREGATE", _force),
-    "--unforce": ("AGGREGATE", _unforce),
-    "--add-host": ("AGGREGATE:HOST", _add_host),
-    "--remove-host": ("AGGREGATE:HOST", _remove_host),
-    "--out": ("host:NAME, aggregate:NAME or KEY=VALUE", _out),
-    "--in": ("host:NAME", _in),
-}
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """An option that requests a change."""
 
-OPTIONS: Mapping[str, str] = {option: expected for option, (expected, _) in _OPTIONS.items()}
-"""The options, each with the expected form of its value."""
+    expected: str
+    """The form of its value."""
+    help: str
+    parse: Callable[[_Value, Cloud], Change]
+
+
+OPTIONS: Mapping[str, Option] = {
+    "--set": Option(
+        "flavor:NAME:KEY=VALUE or aggregate:NAME:KEY=VALUE",
+        "set an extra spec of a flavor, or a metadata key of an aggregate",
+        _set,
+    ),
+    "--unset": Option(
+        "flavor:NAME:KEY or aggregate:NAME:KEY",
+        "remove an extra spec of a flavor, or a metadata key of an aggregate",
+        _unset,
+    ),
+    "--force": Option("AGGREGATE", "set force_metadata_check of an aggregate to true", _force),
+    "--unforce": Option("AGGREGATE", "remove force_metadata_check of an aggregate", _unforce),
+    "--add-host": Option("AGGREGATE:HOST", "add a host to an aggregate", _add_host),
+    "--remove-host": Option("AGGREGATE:HOST", "remove a host from an aggregate", _remove_host),
+    "--out": Option(
+        "host:NAME, aggregate:NAME or KEY=VALUE",
+        "take a host out of service, all hosts of an aggregate, or those of all aggregates with "
+        "this metadata, of which a part between commas suffices",
+        _out,
+    ),
+    "--in": Option("host:NAME", "put a host back into service", _in),
+}
+"""The options by name."""

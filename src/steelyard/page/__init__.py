@@ -1,4 +1,4 @@
-"""The page that shows a decision: its content, and its form as HTML."""
+"""The pages that show a decision and the consequences of changes: their content, and as HTML."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,15 +7,17 @@ from steelyard.page.building import view_of
 from steelyard.page.view import View
 
 if TYPE_CHECKING:
-    from steelyard.page.rendering import render
+    from steelyard.page.rendering import render, render_whatif
 
-__all__ = ["View", "render", "view_of"]
+__all__ = ["View", "render", "render_whatif", "view_of"]
+
+_OF_RENDERING = frozenset({"render", "render_whatif"})
 
 
 def __getattr__(name: str) -> Any:
-    """Import ``render`` on first use, because it needs an extra."""
-    if name == "render":
-        with extras.required("cli", "the decision page"):
-            from steelyard.page.rendering import render  # noqa: PLC0415  (an extra)
-        return render
+    """Import the functions that need an extra on first use."""
+    if name in _OF_RENDERING:
+        with extras.required("cli", "the pages"):
+            from steelyard.page import rendering  # noqa: PLC0415  (an extra)
+        return getattr(rendering, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

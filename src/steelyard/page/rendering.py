@@ -17,14 +17,17 @@ from typing import Any
 import jinja2
 
 import steelyard
+from steelyard.cloud import change_texts
+from steelyard.page import whatif
 from steelyard.page.columns import as_json, columns
 from steelyard.page.view import Form, View
+from steelyard.page.whatif import WhatIfView
 from steelyard.resources import described
 from steelyard.text import escapes
 from steelyard.text.wording import plain
 
 _HERE = importlib.resources.files("steelyard.page")
-_SCRIPTS = ("elements", "hosts", "details", "map", "table", "choice", "room", "page")
+_SCRIPTS = ("elements", "hosts", "details", "map", "table", "choice", "room", "changes", "page")
 """The parts of the script, in their order."""
 _PLAIN_ROWS = 200
 """The number of hosts that can be read without the script."""
@@ -65,6 +68,20 @@ def render_capacity(
         live=True,
         here="/capacity",
         policy=policy(live=True),
+    )
+
+
+def render_whatif(view: WhatIfView) -> str:
+    """Return the HTML of the page for changes. With a form, it is the live page."""
+    template = _environment().get_template("whatif.html")
+    return template.render(
+        view=view,
+        data=as_json(whatif.columns(view)) if view.found else "",
+        options=change_texts.OPTIONS,
+        form=None,
+        live=view.form is not None,
+        here="/whatif",
+        policy=policy(live=view.form is not None),
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from steelyard.analysis.capacity import FlavorRooms, HostRooms, Room
 from steelyard.analysis.kinds import HostKinds
+from steelyard.analysis.whatif import Baseline, Consequences, consequences
+from steelyard.cloud import Cloud
 from steelyard.cloud.host_state import host_states
 from steelyard.filters.trial import TrialMode
 from steelyard.page import rooms
@@ -52,6 +54,18 @@ class ServedCloud:
             if by not in self._tables:
                 self._tables[by] = rooms.table(self.scheduler.cloud, self._rooms, by)
             return self._tables[by]
+
+    def consequences(self, after: Cloud) -> Consequences:
+        """Return the consequences of changes that turn the cloud into the other one.
+
+        Raises PluginError if a filter or a weigher fails.
+        """
+        with self._lock:
+            return consequences(self._baseline, after)
+
+    @functools.cached_property
+    def _baseline(self) -> Baseline:
+        return Baseline(self.scheduler.cloud, self.scheduler.conf)
 
     @functools.cached_property
     def _host_rooms(self) -> HostRooms:

@@ -9,7 +9,7 @@ import dataclasses
 import ipaddress
 import traceback
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from wsgiref.types import WSGIApplication
 
@@ -17,20 +17,28 @@ import falcon
 from oslo_log import log as logging
 
 from steelyard import errors
-from steelyard.cloud import Cloud, garbage
+from steelyard.cloud import Cloud, change_texts, changes, garbage
+from steelyard.page import whatif
 from steelyard.page.building import view_of
 from steelyard.page.compression import Compression
-from steelyard.page.rendering import policy, render, render_capacity, render_problem
+from steelyard.page.rendering import (
+    policy,
+    render,
+    render_capacity,
+    render_problem,
+    render_whatif,
+)
 from steelyard.page.rooms import breakdowns
 from steelyard.page.served_cloud import ServedCloud
 from steelyard.page.view import Form
+from steelyard.page.whatif import ChangesForm, WhatIfView
 from steelyard.scheduler import NoValidHost
 from steelyard.text import spelling
 
 LOG = logging.getLogger(__name__)
 
 _METHODS = ["GET", "HEAD"]
-_PAGES = "the pages are at / and /capacity"
+_PAGES = "the pages are at /, /capacity and /whatif"
 _HEADERS = {
     "Content-Security-Policy": f"{policy(live=True)}; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -57,6 +65,7 @@ def make_application(
     app = falcon.App(middleware=middleware)
     app.add_route("/", _Page(current, source))
     app.add_route("/capacity", _Capacity(current, source))
+    app.add_route("/whatif", _WhatIf(current, source))
     app.set_error_serializer(_serialize_error)
     app.add_error_handler(Exception, _log_unexpected)
     app.add_error_handler(errors.InvalidCloud, _unreadable)
@@ -193,6 +202,76 @@ class _Capacity:
         _show(resp, render_capacity(table, by, names, self._source, served.modified))
 
     on_head = on_get
+
+
+class _WhatIf:
+    """The page for the consequences of the changes in the query."""
+
+    def __init__(self, current: Callable[[], ServedCloud], source: str) -> None:
+        self._current = current
+        self._source = source
+
+    @garbage.paused()
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        served = self._current()
+        cloud = served.scheduler.cloud
+        form = _changes_form(req)
+        status, found = 200, None
+        try:
+            after = _changed(cloud, form.changes)
+            if form.option:
+                wanted = (*form.changes, (form.option, form.value))
+                after = _changed(cloud, wanted)
+                form = ChangesForm(wanted)
+            if form.changes:
+                found = served.consequences(after)
+        except (errors.BadRequest, errors.NotFound, errors.Conflict) as error:
+            status = 400
+            form = dataclasses.replace(form, mistake=str(error))
+        except errors.PluginError as error:
+            _problem(resp, 500, "A plugin failed", str(error))
+            return
+        view = WhatIfView(
+            found,
+            whatif.command_line(["--cloud", self._source], form.changes),
+            domains=served.scheduler.failure_domains,
+            source=self._source,
+            modified=served.modified,
+            form=dataclasses.replace(form, suggestions=whatif.suggestions(cloud)),
+        )
+        _show(resp, render_whatif(view), status)
+
+    on_head = on_get
+
+
+def _changes_form(req: falcon.Request) -> ChangesForm:
+    """Return the changes in the query, and the one that was typed last."""
+    changes = [text.partition(" ") for text in req.get_param_as_list("change") or ()]
+    return ChangesForm(
+        tuple((option, value) for option, _, value in changes),
+        req.get_param("option") or "",
+        req.get_param("value") or "",
+    )
+
+
+def _changed(cloud: Cloud, wanted: Sequence[tuple[str, str]]) -> Cloud:
+    """Return the cloud after the changes.
+
+    Raises BadRequest for an unknown or malformed change, and NotFound or Conflict for one that
+    cannot be applied.
+    """
+    for option, _ in wanted:
+        if option not in change_texts.OPTIONS:
+            raise errors.BadRequest(
+                f"unknown change {option!r}{spelling.near(option, change_texts.OPTIONS)}", option
+            )
+    return changes.applied(
+        cloud,
+        (
+            (f"{option} {value}", change_texts.parse(option, value, cloud))
+            for option, value in wanted
+        ),
+    )
 
 
 def _unreadable(

@@ -161,7 +161,10 @@ def test_unknown_path_is_404(client: Any) -> None:
     for path in ("/favicon.ico", "/x", "/%00%ff", "/../etc/passwd"):
         answer = client.simulate_get(path)
         assert answer.status_code == 404
-        assert Page(answer.text).one("p", "problem").text == "the pages are at / and /capacity"
+        assert (
+            Page(answer.text).one("p", "problem").text
+            == "the pages are at /, /capacity and /whatif"
+        )
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_malformed_value_is_quoted_with_the_expected_form(option: str, text: str
     with pytest.raises(BadRequest) as caught:
         change_texts.parse(option, text, CLOUD)
     said: Any = str(caught.value)
-    assert said == f"invalid value {text!r}: expected {change_texts.OPTIONS[option]}"
+    assert said == f"invalid value {text!r}: expected {change_texts.OPTIONS[option].expected}"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 import argparse
 import dataclasses
-import datetime
-import os
 from typing import Any
 
 from steelyard import errors, page
@@ -15,7 +13,6 @@ from steelyard.cli.outputs import pages
 from steelyard.cli.outputs.columns import Number, Why
 from steelyard.cli.outputs.rejections import RejectionCells
 from steelyard.cloud import garbage, model
-from steelyard.page.reloading import modified_at
 from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Request
 from steelyard.scheduler.decision import HostExplanation
 from steelyard.text.wording import counted
@@ -72,7 +69,7 @@ class Explain(RequestListing):
     @garbage.paused()
     def result(self, parsed_args: argparse.Namespace) -> Listed:
         _check(parsed_args)
-        modified = _modified(parsed_args)
+        modified = pages.modified(parsed_args)
         scheduler = self.scheduler(parsed_args, clouds.described(parsed_args))
         for name in parsed_args.host:
             model.known("host", name, scheduler.cloud.hosts)
@@ -131,7 +128,7 @@ def _check(parsed_args: argparse.Namespace) -> None:
         raise errors.BadRequest(f"invalid --limit {parsed_args.limit}: expected at least 1")
     if parsed_args.html is not None:
         _require_no_table(parsed_args)
-        _require_another_file(parsed_args)
+        pages.require_another_file(parsed_args.html, parsed_args)
 
 
 def _is_wanted(explanation: HostExplanation, parsed_args: argparse.Namespace) -> bool:
@@ -164,22 +161,6 @@ def _require_no_table(parsed_args: argparse.Namespace) -> None:
         raise errors.BadRequest(
             "--html writes a page with all hosts: leave out --host, --only and --limit"
         )
-
-
-def _require_another_file(parsed_args: argparse.Namespace) -> None:
-    """Raise BadRequest if the page would replace the cloud file."""
-    if parsed_args.example:
-        return
-    cloud, html = clouds.file_name(parsed_args), parsed_args.html
-    if os.path.exists(cloud) and os.path.exists(html) and os.path.samefile(cloud, html):
-        raise errors.BadRequest(f"--html {html}: this is the cloud file; name another file")
-
-
-def _modified(parsed_args: argparse.Namespace) -> datetime.datetime | None:
-    """Return the time when the cloud file was modified; None if the cloud is not in a file."""
-    if parsed_args.example or not os.path.isfile(path := clouds.file_name(parsed_args)):
-        return None
-    return modified_at(os.stat(path).st_mtime_ns)
 
 
 def _verdict(explanation: HostExplanation) -> str:

@@ -1,18 +1,21 @@
 """The command ``whatif``."""
 
 import argparse
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from steelyard import errors
+from steelyard import errors, page
 from steelyard.analysis import whatif
 from steelyard.analysis.whatif import Consequences, FlavorChange
 from steelyard.cli.commands import Showing, Shown
 from steelyard.cli.inputs import changes, clouds, parsing
-from steelyard.cli.outputs import filter_logs, formats, progress
+from steelyard.cli.outputs import filter_logs, formats, pages, progress
 from steelyard.cloud import Server, garbage
 from steelyard.cloud.files import saving
 from steelyard.findings import Check, Finding
+from steelyard.page.whatif import WhatIfView, command_line
+from steelyard.scheduler import FilterScheduler
 from steelyard.text import escapes
 from steelyard.text.wording import counted
 
@@ -80,6 +83,12 @@ class WhatIf(Showing):
             help="new file for the changed cloud, with the servers where they are now, JSON if the "
             "name ends in .json, else YAML",
         )
+        parser.add_argument(
+            "--html",
+            metavar="FILE",
+            type=parsing.file_name,
+            help="page to write instead of text; - writes it to standard output; excludes -f",
+        )
         return parser
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
@@ -92,24 +101,80 @@ class WhatIf(Showing):
                 "--write and --against cannot be used together: the file that --against names has "
                 "the changed cloud"
             )
+        if parsed_args.html is not None:
+            _require_page(parsed_args)
         before = clouds.described(parsed_args)
         after = changes.changed(before, parsed_args)
+        baseline = whatif.Baseline(before, self.configuration())
         with filter_logs.suppressed():
-            found = whatif.consequences(before, after, self.configuration(), progress.watched)
+            found = whatif.consequences(baseline, after, progress.watched)
         if parsed_args.write is not None:
             saving.create(parsed_args.write, after)
         worse = found.worse(strict=parsed_args.strict)
         values: tuple[Any, ...] = (list(_lines(found)),)
         if parsed_args.formatter != formats.TEXT:
             values = tuple(whatif.as_dict(found, strict=parsed_args.strict).values())
-        return Shown(
+        shown = Shown(
             values=values,
             told=[f"worse: {', '.join(worse)}" if worse else "nothing is worse"],
             status=_WORSE if worse else 0,
         )
+        if parsed_args.html is None:
+            return shown
+        return _Page(**vars(shown), html=self._page(parsed_args, found, baseline))
+
+    def _page(
+        self, parsed_args: argparse.Namespace, found: Consequences, baseline: whatif.Baseline
+    ) -> str:
+        view = WhatIfView(
+            found,
+            _command(parsed_args),
+            strict=parsed_args.strict,
+            domains=FilterScheduler(baseline.cloud, baseline.conf).failure_domains,
+            source=clouds.called(parsed_args),
+            modified=pages.modified(parsed_args),
+        )
+        return page.render_whatif(view)
+
+    def write(self, result: Shown, names: tuple[str, ...], parsed_args: argparse.Namespace) -> int:
+        if not isinstance(result, _Page):
+            return super().write(result, names, parsed_args)
+        pages.write(result.html, parsed_args.html, self)
+        for line in result.told:
+            self.tell(line)
+        return result.status
 
     def cells(self, row: Iterable[Any], parsed_args: argparse.Namespace) -> tuple[Any, ...]:
         return tuple(row)  # the text is escaped, and the documents have their own escapes
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Page(Shown):
+    """A result that is written as a page."""
+
+    html: str
+
+
+def _require_page(parsed_args: argparse.Namespace) -> None:
+    """Raise BadRequest if a page and something else is requested, or a page instead of a file."""
+    if parsed_args.formatter != formats.TEXT:
+        raise errors.BadRequest("--html writes a page instead of text: leave out -f")
+    others = (parsed_args.changes_file, parsed_args.against, parsed_args.write)
+    pages.require_another_file(parsed_args.html, parsed_args, *others)
+
+
+def _command(parsed_args: argparse.Namespace) -> str:
+    """Return the command line without the options of the output."""
+    source = ["--example"] if parsed_args.example else ["--cloud", clouds.file_name(parsed_args)]
+    for option, value in (
+        ("--changes", parsed_args.changes_file),
+        ("--against", parsed_args.against),
+    ):
+        if value is not None:
+            source += (option, value)
+    if parsed_args.strict:
+        source.append("--strict")
+    return command_line(source, parsed_args.changes or ())
 
 
 def _lines(found: Consequences) -> Iterator[str]:

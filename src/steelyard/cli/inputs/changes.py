@@ -10,28 +10,16 @@ from steelyard.cloud import Cloud, change_texts, changes
 from steelyard.cloud.changes import Change
 from steelyard.cloud.files import changes_file
 
-_HELP = {
-    "--set": "set an extra spec of a flavor, or a metadata key of an aggregate",
-    "--unset": "remove an extra spec of a flavor, or a metadata key of an aggregate",
-    "--force": "set force_metadata_check of the aggregate to true",
-    "--unforce": "remove force_metadata_check of the aggregate",
-    "--add-host": "add a host to an aggregate",
-    "--remove-host": "remove a host from an aggregate",
-    "--out": "take a host out of service, all hosts of an aggregate, or those of all aggregates "
-    "with this metadata, of which a part between commas suffices",
-    "--in": "put a host back into service",
-}
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that change the cloud."""
-    for option, form in change_texts.OPTIONS.items():
+    for name, option in change_texts.OPTIONS.items():
         parser.add_argument(
-            option,
+            name,
             dest="changes",
             metavar="CHANGE",
             action=InOrder,
-            help=f"{_HELP[option]}: {form}; may be repeated",
+            help=f"{option.help}: {option.expected}; may be repeated",
         )
     parser.add_argument(
         "--changes",

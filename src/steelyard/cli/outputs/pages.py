@@ -1,8 +1,29 @@
 """Pages written to files, either completely or not at all."""
 
+import argparse
+import datetime
+import os
+
 from steelyard import errors
 from steelyard.cli.commands import Command
+from steelyard.cli.inputs import clouds
+from steelyard.page.reloading import modified_at
 from steelyard.text import whole_files
+
+
+def modified(parsed_args: argparse.Namespace) -> datetime.datetime | None:
+    """Return the time when the cloud file was modified; None if the cloud is not in a file."""
+    if parsed_args.example or not os.path.isfile(path := clouds.file_name(parsed_args)):
+        return None
+    return modified_at(os.stat(path).st_mtime_ns)
+
+
+def require_another_file(html: str, parsed_args: argparse.Namespace, *others: str | None) -> None:
+    """Raise BadRequest if the page would replace the cloud file or another file that is read."""
+    read = {"cloud file": None if parsed_args.example else clouds.file_name(parsed_args)}
+    for what, path in (*read.items(), *(("file to read", other) for other in others)):
+        if path and os.path.exists(path) and os.path.exists(html) and os.path.samefile(path, html):
+            raise errors.BadRequest(f"--html {html}: this is the {what}; name another file")
 
 
 def write(page: str, path: str, command: Command) -> None:

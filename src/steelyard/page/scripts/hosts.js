@@ -147,6 +147,14 @@ class Hosts {
     return this.data.traits.all[this.data.traits.of[host]];
   }
 
+  get meanings() {
+    return CONDITIONS;
+  }
+
+  detailsOf(host) {
+    return detailsOf(this, host);
+  }
+
   /** Resolves to the servers of the host, each with its flavor. */
   async serversOf(host) {
     this.unpacked ??= unpacked(this.data.servers);

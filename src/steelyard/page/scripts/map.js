@@ -48,7 +48,7 @@ class HostMap {
     const counts = new Map();
     const field = made("div", "", { class: "cells" });
     for (const host of members) {
-      const [style, text] = CONDITIONS[this.codes[host]];
+      const [style, text] = this.hosts.meanings[this.codes[host]];
       counts.set(style, (counts.get(style) ?? 0) + 1);
       const cell = document.createElement("span");
       cell.className = `cell ${style}`;
@@ -59,7 +59,7 @@ class HostMap {
       cell.place = this.cells.push(cell) - 1;
       field.append(cell);
     }
-    const said = Object.values(CONDITIONS)
+    const said = Object.values(this.hosts.meanings)
       .filter(([style]) => counts.has(style))
       .map(([style, , text]) => `${written(counts.get(style))} ${text}`);
     const group = made("div", "", {
@@ -156,12 +156,12 @@ class HostMap {
     const again = this.opened?.cell === cell;
     this.close();
     if (again) return;
-    const [, text] = CONDITIONS[this.codes[cell.host]];
+    const [, text] = this.hosts.meanings[this.codes[cell.host]];
     const panel = made("section", "", { class: "details", "aria-label": "Details of a host" });
     const head = made("h3", `${this.hosts.names[cell.host]}: ${text}`, { tabindex: "-1" });
     const close = made("button", "Close", { type: "button" });
     close.addEventListener("click", () => this.close());
-    panel.append(head, close, detailsOf(this.hosts, cell.host));
+    panel.append(head, close, this.hosts.detailsOf(cell.host));
     lastBeside(cell.closest(".tile")).after(panel);
     cell.setAttribute("aria-expanded", "true");
     this.opened = { cell, panel };

@@ -93,6 +93,8 @@ addEventListener("DOMContentLoaded", () => {
   announcement = document.querySelector("#announcement");
   begin();
   if (main.querySelector("#room-data")) new RoomTable(main);
+  if (main.querySelector("#changes-data")) showChanges(main);
+  if (main.querySelector("#try")) prepareChanges(main.querySelector("#try"));
   if (!form) return;
   choices = Array.from(
     form.querySelectorAll("input"),

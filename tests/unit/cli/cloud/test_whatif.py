@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shlex
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 
 from steelyard.cloud import Cloud
 from support.cli.in_process import Run
+from support.page.parsed_pages import Page
 
 CLOUD = """\
 hosts:
@@ -182,9 +184,41 @@ def test_text_escapes_names_and_shortens_lists(run: Run, tmp_path: pathlib.Path)
     assert sum(line.endswith("h1 -> h2") for line in lines) == 20
 
 
+def test_page_is_written_instead_of_text(
+    run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    html = tmp_path / "whatif.html"
+    file = tmp_path / "changes.yaml"
+    file.write_text("- in: {host: h3}\n")
+    argv = ("--changes", file, "--out", "rack=r1", "--strict", "--html", html)
+    status, out, err = run("whatif", "--cloud", cloud, *argv)
+    assert (status, out) == (1, f"page written to {html}\n")
+    assert err.startswith("steelyard: worse: ")
+    page = Page(html.read_text())
+    command = ["steelyard", "whatif", "--cloud", str(cloud), "--changes", str(file), "--strict"]
+    assert shlex.split(page.by_id("command").text) == [*command, "--out", "rack=r1"]
+    assert page.one("h1").text.startswith("Worse: ")
+
+
+@pytest.mark.parametrize("read", ["--cloud", "--changes", "--against"])
+def test_page_never_replaces_a_file_that_is_read(
+    run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path, read: str
+) -> None:
+    file = tmp_path / "other.yaml"
+    file.write_text("- in: {host: h3}\n" if read == "--changes" else CLOUD)
+    files = {"--cloud": cloud, "--changes": file, "--against": file}
+    argv = ("--in", "host:h3") if read == "--cloud" else (read, file)
+    before = files[read].read_text()
+    ran = run("whatif", "--cloud", cloud, *argv, "--html", files[read])
+    assert (ran.status, ran.out) == (2, "")
+    assert f"--html {files[read]}: this is the " in ran.err
+    assert files[read].read_text() == before
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
+        (("--html", "x.html", "-f", "json"), "--html writes a page instead of text: leave out -f"),
         ((), "no change: add one of --set, --unset, --force, "),
         (("--force", "fsat"), "--force fsat: no aggregate 'fsat'; did you mean 'fast'?"),
         (("--set", "fast"), "--set: invalid value 'fast': expected flavor:NAME:KEY=VALUE or"),
