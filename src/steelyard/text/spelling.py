@@ -1,7 +1,7 @@
 """Detection of possible typos in names."""
 
 import difflib
-import itertools
+import functools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +10,8 @@ _SHORTEST = 3
 _SEPARATORS = " -_."
 # The most names that a suggestion has.
 _MOST = 3
+# The number of words whose folded form is kept: a word is compared with many others.
+_KEPT = 65536
 # Separators after a letter. After a digit, they may be part of a number.
 _SEPARATED = re.compile(rf"(?<=[^\W\d_])[{re.escape(_SEPARATORS)}]+(?=\w)")
 
@@ -28,7 +30,8 @@ def near_miss(one: str, other: str) -> bool:
     """
     if one == other or same_but_for_spelling(one, other):
         return one != other
-    if min(len(one), len(other)) < _SHORTEST or one[0] != other[0]:
+    shorter, longer = sorted((len(one), len(other)))
+    if shorter < _SHORTEST or longer > shorter + 1 or one[0] != other[0]:
         return False
     start = _shared(one, other)
     rest, others = one[start:], other[start:]
@@ -76,8 +79,10 @@ def near(name: str, names: Iterable[str]) -> str:
 
 def _shared(one: str, other: str) -> int:
     """Return the length of the common prefix."""
-    pairs = zip(one, other, strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    for index, (letter, another) in enumerate(zip(one, other, strict=False)):
+        if letter != another:
+            return index
+    return min(len(one), len(other))
 
 
 def _stands_alone(word: str, start: int, end: int) -> bool:
@@ -89,5 +94,6 @@ def _stands_alone(word: str, start: int, end: int) -> bool:
     return before in _SEPARATORS and behind in _SEPARATORS
 
 
+@functools.lru_cache(maxsize=_KEPT)
 def _folded(word: str) -> str:
     return _SEPARATED.sub("", word.casefold().strip())
