@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from steelyard import cli
 from support.page.shown_decisions import WIDE, Open, count, hosts
+from support.repository import EXAMPLES
 
 # The elements inside the page that can be scrolled.
 BOXES = """[...document.body.querySelectorAll("*")].filter((each) => {
@@ -235,3 +237,18 @@ def test_long_names_are_wrapped(
     watched.page.locator(".details .servers li").wait_for()
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
     assert watched.page.evaluate(OVERFLOWING) == []
+
+
+def test_possible_typos_are_below_reasons_of_an_unfolded_host(
+    opened: Open, tmp_path: pathlib.Path
+) -> None:
+    page = tmp_path / "typos.html"
+    argv = ["explain", "--cloud", str(EXAMPLES / "grown.yaml"), "--flavor", "web.small"]
+    assert cli.main([*argv, "--html", str(page)]) == 0
+    watched = opened(page.as_uri())
+    watched.page.locator("button.host", has_text="rack2-node1").click()
+    typos = watched.page.locator("#matrix .typo").all_text_contents()
+    assert typos == [
+        "aggregate 'rack-2', key 'ssd': no flavor has the value 'NVMe'; did you mean 'nvme'?"
+    ]
+    assert watched.violations() == []

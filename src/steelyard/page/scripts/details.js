@@ -6,7 +6,12 @@ function detailsOf(hosts, host) {
   const list = made("dl", "");
   const entry = (term, ...descriptions) => list.append(made("dt", term), ...descriptions);
   for (const [filter, { decisive, numbers }] of hosts.objectionsTo(host)) {
-    const said = numbers.map((number) => made("dd", hosts.reasons.get(number).text));
+    const said = numbers.map((number) => {
+      const { text, typos } = hosts.reasons.get(number);
+      const description = made("dd", text);
+      description.append(...typos.map((typo) => made("span", typo, { class: "typo" })));
+      return description;
+    });
     entry(decisive ? filter : `${filter} (would also reject)`, ...said);
   }
   const weights = hosts.contributionsTo(host);

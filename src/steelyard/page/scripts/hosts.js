@@ -77,7 +77,9 @@ class Hosts {
       this.readReasons = new Map();
       for (const item of this.main.querySelectorAll(".reasons > li")) {
         const text = item.firstElementChild.textContent;
-        this.readReasons.set(item.value, { filter: item.parentElement.dataset.filter, text });
+        const typos = Array.from(item.querySelectorAll(".typo"), (each) => each.textContent);
+        const { filter } = item.parentElement.dataset;
+        this.readReasons.set(item.value, { filter, text, typos });
       }
     }
     return this.readReasons;
