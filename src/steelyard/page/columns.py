@@ -48,6 +48,15 @@ def columns(view: View) -> dict[str, Any]:
         ),
         "cause": [row.groups[-1] for row in rows[len(weights) :]],
         "reasons": _numbered(map(_reasons, rows), list),
+        "texts": [
+            [
+                view.filters.index(each.filter),
+                escapes.printable(each.text),
+                each.hosts,
+                *_printable(each.typos),
+            ]
+            for each in view.reasons
+        ],
         "weight": [_number(weight, 4) for weight in weights],
         "bar": [[round(width) for width in row.bar] for row in fitting],
         "weights": [_weights(row, weighers) for row in fitting],

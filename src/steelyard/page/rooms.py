@@ -4,11 +4,12 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from steelyard.analysis.capacity import FlavorRooms, RoomCount
+from steelyard.analysis.capacity import FlavorRooms, HostRooms, RoomCount
 from steelyard.analysis.capacity_by import Breakdown, metadata_keys
 from steelyard.cloud import Cloud
 from steelyard.page.grouping import IN_NO_AGGREGATE, Grouping
 from steelyard.page.view import HostGroup, ShownRoom
+from steelyard.scheduler import Decision, FilterScheduler
 from steelyard.text import escapes
 
 ZONE = "availability_zone"
@@ -16,6 +17,19 @@ ZONE = "availability_zone"
 
 AGGREGATES = "aggregate"
 """The breakdown by aggregate; all others are metadata keys."""
+
+
+def room_of(decision: Decision, scheduler: FilterScheduler) -> FlavorRooms:
+    """Return the room of the hosts for more servers like the one of the decision.
+
+    All hosts must have been candidates. Their states are those of the decision, which takes less
+    time than to make them again.
+    """
+    states = {each.obj.host: each.obj for each in decision.weighed}
+    states |= {state.host: state for each in decision.rejected for state in each.hosts}
+    hosts = HostRooms(scheduler, map(states.__getitem__, scheduler.cloud.hosts))
+    group = decision.request.instance_group
+    return hosts.of(decision.request.flavor.name, None if group is None else group.name)
 
 
 class Rooms:

@@ -237,10 +237,13 @@ class View:
         counts = collections.Counter(row.condition for row in self.rows)
         return [(each, counts[each]) for each in HostCondition]
 
-    @property
-    def reasons_of_filters(self) -> list[tuple[str, list[ShownReason]]]:
-        """The reasons by filter, without filters that have none."""
-        by_filter = itertools.groupby(self.reasons, key=lambda reason: reason.filter)
+    def reasons_of_first(self, rows: int) -> list[tuple[str, list[ShownReason]]]:
+        """Return the reasons of the first rows by filter, without filters that have none."""
+        numbers = {
+            number for row in self.rows[:rows] for cell in row.cells for number in cell.reasons
+        }
+        found = (reason for reason in self.reasons if reason.number in numbers)
+        by_filter = itertools.groupby(found, key=lambda reason: reason.filter)
         return [(name, list(reasons)) for name, reasons in by_filter]
 
     @property

@@ -77,7 +77,7 @@ def test_selection_loads_new_decision(opened: Open, served: Served) -> None:
     page = watched.page
     expect(page.get_by_role("button", name="Ask")).to_be_hidden()
     field = page.get_by_role("combobox", name="Flavor")
-    press(watched, "Tab", "Tab", "Tab", "Tab", "ArrowDown")
+    press(watched, *["Tab"] * 5, "ArrowDown")
     assert watched.focused == "ask-flavor"
     options = page.get_by_role("option")
     assert options.all_inner_texts() == ["web.large", "gpu.large", "huge fits no host"]

@@ -232,7 +232,7 @@ def test_page_without_scripts_lists_first_hosts() -> None:
     one = view().rows[0]
     page = Page(render(view(rows=(one,) * 1200)))
     assert len(page.rows("plain")) == 200
-    assert "The first 200 of 1,200 hosts are listed" in page.one("noscript").text
+    assert "The first 200 of 1,200 hosts are listed" in page.all("noscript")[0].text
     assert len(json.loads(page.by_id("data").text)["hosts"]) == 1200
 
 

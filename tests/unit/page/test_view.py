@@ -149,7 +149,7 @@ def test_reasons_are_unique_and_sorted_by_frequency(
     assert [reason.number for reason in view.reasons] == list(range(1, len(view.reasons) + 1))
     ssd = [reason for reason in view.reasons if reason.filter == "AggregateInstanceTypeFilter"]
     assert [reason.hosts for reason in ssd] == [2, 1]
-    assert [name for name, _ in view.reasons_of_filters] == [
+    assert [name for name, _ in view.reasons_of_first(5)] == [
         "InServiceFilter",
         "CapacityFilter",
         "AggregateInstanceTypeFilter",

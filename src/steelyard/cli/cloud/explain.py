@@ -5,7 +5,6 @@ import dataclasses
 from typing import Any
 
 from steelyard import errors, page
-from steelyard.analysis.capacity import HostRooms
 from steelyard.cli.commands import NO_VALID_HOST, Listed
 from steelyard.cli.inputs import cloud_names, clouds, parsing
 from steelyard.cli.inputs.requests import RequestListing, asked
@@ -13,6 +12,7 @@ from steelyard.cli.outputs import pages
 from steelyard.cli.outputs.columns import Number, Why
 from steelyard.cli.outputs.rejections import RejectionCells
 from steelyard.cloud import garbage, model
+from steelyard.page.rooms import room_of
 from steelyard.scheduler import Decision, FilterScheduler, NoValidHost, Request
 from steelyard.scheduler.decision import HostExplanation
 from steelyard.text.wording import counted
@@ -101,7 +101,7 @@ class Explain(RequestListing):
         )
         if parsed_args.html is None:
             return listed
-        room = HostRooms(scheduler).of(**asked(decision.request))
+        room = room_of(decision, scheduler)
         view = page.view_of(decision, scheduler, clouds.called(parsed_args), modified, room)
         html = page.render(view)
         return _Page(**vars(listed), html=html)

@@ -37,6 +37,13 @@ class Hosts {
     this.fitting = data.weight.length; // the hosts that fit come first
     this.groupsOf = data.groups.of.map((number) => data.groups.all[number]);
     this.filters = data.filters;
+    // The reasons of all rejections by number, from 1.
+    this.reasons = new Map(
+      data.texts.map(([filter, text, count, ...typos], index) => [
+        index + 1,
+        { number: index + 1, filter: data.filters[filter], text, count, typos },
+      ]),
+    );
     this.named = new Map(); // the names of groups
   }
 
@@ -69,20 +76,6 @@ class Hosts {
       named.set(key, this.main.querySelector(`#${key} [data-narrow]`).textContent);
     }
     return named.get(key);
-  }
-
-  /** The reasons of all rejections by number, each with the name of its filter. */
-  get reasons() {
-    if (!this.readReasons) {
-      this.readReasons = new Map();
-      for (const item of this.main.querySelectorAll(".reasons > li")) {
-        const text = item.firstElementChild.textContent;
-        const typos = Array.from(item.querySelectorAll(".typo"), (each) => each.textContent);
-        const { filter } = item.parentElement.dataset;
-        this.readReasons.set(item.value, { filter, text, typos });
-      }
-    }
-    return this.readReasons;
   }
 
   /** Returns each filter that objects to the host, with whether it decided and its reasons. */

@@ -38,6 +38,8 @@ class Matrix {
     this.narrowed = null;
     this.limit = AT_ONCE;
     this.onPaper = false;
+    const reasons = main.querySelector("#reason-lists");
+    this.reasons = reasons && new ReasonLists(reasons, hosts);
     this.prepareSorting();
     this.prepareNarrowing();
     this.search.addEventListener("input", () => this.show());
@@ -198,6 +200,7 @@ class Matrix {
   /** Shows all matching hosts while the page is printed. */
   printing(on) {
     this.onPaper = on;
+    this.reasons?.show(on);
     this.rows = []; // on paper, rows have the contributions to the weight
     this.show();
   }
@@ -331,16 +334,49 @@ class Cut {
   }
 }
 
+/** The reasons of each filter; a button shows those that are cut. */
+class ReasonLists {
+  constructor(place, hosts) {
+    this.place = place;
+    this.byFilter = new Map();
+    for (const reason of hosts.reasons.values()) {
+      if (!this.byFilter.has(reason.filter)) this.byFilter.set(reason.filter, []);
+      this.byFilter.get(reason.filter).push(reason);
+    }
+    this.most = new Map();
+    this.show();
+  }
+
+  show(all = false) {
+    const parts = [];
+    for (const [filter, reasons] of this.byFilter) {
+      const most = all ? Infinity : (this.most.get(filter) ?? MOST_REASONS);
+      const list = made("ol", "", { class: "reasons" });
+      list.append(...reasons.slice(0, most).map(itemOf));
+      parts.push(made("h3", filter), list);
+      if (reasons.length > most) {
+        parts.push(rest(reasons.length, () => {
+          this.most.set(filter, Infinity);
+          this.show();
+        }));
+      }
+    }
+    this.place.replaceChildren(...parts);
+  }
+}
+
+function itemOf({ number, text, count, typos }) {
+  const item = made("li", "", { value: number });
+  item.append(made("span", text), " ", made("small", counted(count, "host")));
+  item.append(...typos.map((typo) => made("span", typo, { class: "typo" })));
+  return item;
+}
+
 /** Cuts long lists, and shows the groups that have the typed words. */
 function prepareLists(main) {
   const rows = (table) => [...table.tBodies[0].rows];
   for (const table of main.querySelectorAll("table.causes, table.rooms")) {
     new Cut(rows(table), MOST_CAUSES, table.parentElement);
-  }
-  for (const list of main.querySelectorAll(".reasons")) {
-    const place = made("p", "");
-    list.after(place);
-    new Cut([...list.children], MOST_REASONS, place);
   }
   const groups = Array.from(
     main.querySelectorAll("table.groups"),
