@@ -89,6 +89,17 @@ def nothing(pages: Callable[..., str]) -> str:
 
 
 @pytest.fixture(scope="session")
+def changes(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the URL of a page with the consequences of taking out a rack."""
+    file = tmp_path_factory.mktemp("page") / "whatif.html"
+    command = ["--config-file", "racks.conf", "whatif", "--cloud", "rack-work.yaml"]
+    with contextlib.chdir(EXAMPLES):
+        argv = [*command, "--add-host", "fast:b2", "--out", "rack=a", "--html", str(file)]
+        assert cli.main(argv) == 1
+    return file.as_uri()
+
+
+@pytest.fixture(scope="session")
 def screenshots(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """Return the folder for screenshots: STEELYARD_TEST_SCREENSHOTS, or a temporary one."""
     named = os.environ.get("STEELYARD_TEST_SCREENSHOTS")

@@ -37,12 +37,18 @@ def narrowed(watched: Watched) -> None:
     watched.page.fill("#search", "ssd")
 
 
-TAKEN: dict[str, tuple[str, str, Callable[[Watched], None]]] = {
-    # By the name of the file: the colour scheme, the shown elements, and the step before.
-    "decision": ("light", ".answer, .columns:not(.uneven)", lambda _: None),
-    "map": ("light", "section:has(> #map)", opened_on_map),
-    "hosts": ("light", "#hosts", unfolded),
-    "hosts-dark": ("dark", "#hosts", narrowed),
+def drawn(watched: Watched) -> None:
+    watched.page.locator('[data-side="After"] .cell').first.wait_for()
+
+
+TAKEN: dict[str, tuple[str, str, str, Callable[[Watched], None]]] = {
+    # By the name of the file: the fixture with the page, the colour scheme, the shown elements, and
+    # the step before.
+    "decision": ("decision", "light", ".answer, .columns:not(.uneven)", lambda _: None),
+    "map": ("decision", "light", "section:has(> #map)", opened_on_map),
+    "hosts": ("decision", "light", "#hosts", unfolded),
+    "hosts-dark": ("decision", "dark", "#hosts", narrowed),
+    "whatif": ("changes", "light", "main > *", drawn),
 }
 
 
@@ -54,10 +60,10 @@ def size_of(picture: bytes) -> tuple[int, int]:
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_picture_has_the_size_of_the_elements_shown(
-    opened: Open, decision: str, tmp_path: pathlib.Path, name: str
+    opened: Open, request: pytest.FixtureRequest, tmp_path: pathlib.Path, name: str
 ) -> None:
-    scheme, part, prepare = TAKEN[name]
-    watched = opened(decision, viewport=WIDE, color_scheme=scheme)
+    page, scheme, part, prepare = TAKEN[name]
+    watched = opened(request.getfixturevalue(page), viewport=WIDE, color_scheme=scheme)
     prepare(watched)
     kept = PICTURES / f"{name}.png"
     taken = kept if os.environ.get("STEELYARD_PICTURES") == "1" else tmp_path / "taken.png"
