@@ -1,8 +1,9 @@
 """Time of the questions about a whole cloud, compared with loading its file.
 
 The floor is ``json.load`` of the cloud file. "Load" is what a command does to read it; the other
-columns come on top of it: ``check``, ``capacity`` and ``compare`` of all flavors, and the page of
-one decision, with its size.
+columns come on top of it: ``check``, ``capacity`` and ``compare`` of all flavors, ``whatif`` with a
+rack that goes out, and the page of one decision, with its size. As in the commands, the garbage
+collection is paused.
 """
 
 import argparse
@@ -19,8 +20,10 @@ from steelyard.analysis.capacity import HostRooms
 from steelyard.analysis.checks import check
 from steelyard.analysis.comparison import compare
 from steelyard.analysis.novas_rules import OwnRules
+from steelyard.analysis.whatif import Baseline, consequences
 from steelyard.cli.inputs import clouds
-from steelyard.cloud import Cloud
+from steelyard.cloud import Cloud, garbage
+from steelyard.cloud.changes import TakeOutAggregate
 from steelyard.cloud.files import saving
 from steelyard.cloud.host_state import by_kind, host_states
 from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
@@ -36,7 +39,7 @@ SIZES = [
     (10_000, 100_000, 60, 2_000, None),
     (100_000, 100_000, 60, 2_000, None),
 ]
-QUESTIONS = ("check", "capacity", "compare", "page")
+QUESTIONS = ("check", "capacity", "compare", "whatif", "page")
 HEADER = (
     f"{'hosts':>8}{'servers':>9}{'kinds':>8}{'sets':>7}{'floor, s':>10}{'load, s':>15}"
     + "".join(f"{question + ', s':>16}" for question in (*QUESTIONS, "page, MB")).removesuffix(
@@ -102,6 +105,15 @@ def configured() -> cfg.ConfigOpts:
     return conf
 
 
+def out_of_service(cloud: Cloud) -> int:
+    """Return how many servers must move if the first rack goes out."""
+    rack = next(name for name in cloud.aggregates if name.startswith("rack-"))
+    after = TakeOutAggregate(rack).applied(cloud)
+    found = consequences(Baseline(cloud, configured()), after)
+    return len(found.displaced) + len(found.stranded)
+
+
+@garbage.paused()
 def measure(hosts: int, servers: int, flavors: int, aggregates: int, kinds: int | None) -> Row:
     with tempfile.TemporaryDirectory() as directory:
         path = f"{directory}/cloud.json"
@@ -114,8 +126,10 @@ def measure(hosts: int, servers: int, flavors: int, aggregates: int, kinds: int 
     ours = AggregateInstanceTypeFilter(configured())
     compared, comparison = timed(lambda: compare(cloud, ours, OwnRules()))
     assert sum(each.pairs for each in comparison.judgements) == hosts * flavors
+    tried, leaving = timed(lambda: out_of_service(cloud))
+    assert leaving > 0
     shown, html = timed(lambda: page(cloud))
-    seconds = (checked, counted, compared, shown)
+    seconds = (checked, counted, compared, tried, shown)
     states = host_states(cloud)
     sets = {tuple(aggregate.name for aggregate in state.aggregates) for state in states}
     return Row(hosts, servers, len(by_kind(states)), len(sets), floor, load, seconds, len(html))
