@@ -109,6 +109,7 @@ def test_completion_after_all_arguments_lists_the_options(shell: Shell) -> None:
         ("explain --example --flavor g", "gpu.large"),
         ("explain --group f", "front"),
         ("capacity --flavor db --flavor web.s", "web.small"),
+        ("whatif --example --force nv", "nvme-rack-2"),
         ("capacity --by ", "host aggregate reason availability_zone rack"),
         ("capacity --example --by s", "ssd"),
         ("capacity --cloud missing.yaml --by ", "host aggregate reason"),

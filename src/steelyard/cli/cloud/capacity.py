@@ -38,14 +38,7 @@ class Capacity(Listing):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         clouds.add_source(parser)
-        parser.add_argument(
-            "--flavor",
-            metavar="NAME",
-            type=cloud_names.FLAVOR,
-            action="append",
-            default=[],
-            help="flavor to count; may be repeated; default: all flavors",
-        )
+        clouds.add_flavors(parser, "flavor to count")
         parser.add_argument(
             "--by",
             metavar="host|aggregate|reason|KEY",

@@ -10,7 +10,7 @@ from steelyard import errors
 from steelyard.analysis.comparison import Comparison, Difference, compare
 from steelyard.analysis.novas_rules import OwnRules
 from steelyard.cli.commands import Listed, Listing
-from steelyard.cli.inputs import cloud_names, clouds
+from steelyard.cli.inputs import clouds
 from steelyard.cli.outputs import progress
 from steelyard.cli.outputs.columns import Many
 from steelyard.cloud import Cloud, garbage
@@ -53,14 +53,7 @@ class Compare(Listing):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         clouds.add_source(parser)
-        parser.add_argument(
-            "--flavor",
-            metavar="NAME",
-            type=cloud_names.FLAVOR,
-            action="append",
-            default=[],
-            help="flavor to compare; may be repeated; default: all flavors",
-        )
+        clouds.add_flavors(parser, "flavor to compare")
         parser.add_argument(
             "--each",
             action="store_true",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from steelyard import errors
-from steelyard.cli.inputs import clouds, parsing
+from steelyard.cli.inputs import cloud_names, clouds, parsing
 from steelyard.cloud import Cloud, change_texts, changes
 from steelyard.cloud.changes import Change
 from steelyard.cloud.files import changes_file
@@ -19,6 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             dest="changes",
             metavar="CHANGE",
             action=InOrder,
+            type=cloud_names.AGGREGATE if option.expected == "AGGREGATE" else str,
             help=f"{option.help}: {option.expected}; may be repeated",
         )
     parser.add_argument(

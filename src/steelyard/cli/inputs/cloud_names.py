@@ -37,6 +37,7 @@ class CloudName:
 FLAVOR = CloudName("flavors")
 HOST = CloudName("hosts")
 GROUP = CloudName("server_groups")
+AGGREGATE = CloudName("aggregates")
 SERVER = CloudName("servers")
 
 BREAKDOWNS = ("host", "aggregate", "reason")

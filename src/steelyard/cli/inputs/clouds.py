@@ -14,7 +14,7 @@ from steelyard import errors
 from steelyard.cli.app import App
 from steelyard.cli.commands import Command
 from steelyard.cli.inputs import parsing
-from steelyard.cli.inputs.cloud_names import EXAMPLE, USUAL_FILES, usual_files
+from steelyard.cli.inputs.cloud_names import EXAMPLE, FLAVOR, USUAL_FILES, usual_files
 from steelyard.cli.outputs import progress
 from steelyard.cloud import Cloud, model
 from steelyard.cloud.files.saving import SavedCloud
@@ -55,6 +55,18 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
     source.add_argument(
         "--example", action="store_true", help="use the cloud that comes with steelyard"
+    )
+
+
+def add_flavors(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """Add the option that chooses flavors; ``purpose`` begins its help."""
+    parser.add_argument(
+        "--flavor",
+        metavar="NAME",
+        type=FLAVOR,
+        action="append",
+        default=[],
+        help=f"{purpose}; may be repeated; default: all flavors",
     )
 
 
