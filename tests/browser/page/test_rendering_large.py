@@ -91,6 +91,18 @@ def test_page_of_ten_thousand_hosts_stays_usable(
     assert hosts(watched)[:2] == ["node-00000", "node-00001"]
 
 
+@pytest.mark.parametrize("width", [320, 1280])
+def test_long_tables_of_groups_are_cut(
+    opened: Open, of_many: Callable[[int], str], width: int
+) -> None:
+    watched = opened(of_many(1000), viewport={"width": width, "height": 800})
+    rows = watched.page.locator("table.groups").first.locator("tbody tr:visible")
+    assert rows.count() == 15
+    watched.page.get_by_role("button", name="Show all 200").click()
+    assert rows.count() == 200
+    assert watched.focused == "rack-015"
+
+
 def test_show_more_moves_focus_to_first_new_host(
     opened: Open, of_many: Callable[[int], str]
 ) -> None:

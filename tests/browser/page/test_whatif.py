@@ -1,5 +1,6 @@
 """The page for changes in Chromium: the maps before and after, and the form of the live page."""
 
+import json
 import pathlib
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from support.page.shown_decisions import press
 from support.repository import EXAMPLES
 
 Open = Callable[..., Watched]
-SIZES = [320, 1280]
+SIZES = [320, 768, 1280]
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,7 @@ def test_cell_shows_the_flavors_that_change_on_the_host(opened: Open, served: Se
 def test_form_offers_values_for_the_chosen_change(opened: Open, served: Served) -> None:
     watched = opened(address(served, ""))
     page = watched.page
+    assert watched.violations() == []
     page.select_option("#try-option", "--force")
     names = page.locator("#try-value-names option")
     assert names.evaluate_all("found => found.map((each) => each.value)") == [
@@ -97,3 +99,19 @@ def test_page_is_accessible_and_as_wide_as_the_window(
     assert watched.violations() == []
     assert watched.page.evaluate("document.documentElement.scrollWidth") == width
     watched.page.screenshot(path=screenshots / f"whatif-{width}-{scheme}.png", full_page=True)
+
+
+def test_long_list_of_servers_is_cut(opened: Open, tmp_path: pathlib.Path) -> None:
+    size = {"vcpus": 64, "ram_mb": 65536, "disk_gb": 500}
+    cloud = {
+        "hosts": {"a": size, "b": size},
+        "flavors": {"tiny": {"vcpus": 1, "ram_mb": 1, "disk_gb": 1}},
+        "servers": {f"web-{number}": {"flavor": "tiny", "host": "a"} for number in range(30)},
+    }
+    (tmp_path / "cloud.json").write_text(json.dumps(cloud))
+    with serving("serve", cwd=tmp_path) as served:
+        watched = opened(address(served, "change=--out+host%3Aa"))
+        items = watched.page.locator("section:has(> #displaced) li:visible")
+        expect(items).to_have_count(20)
+        watched.page.get_by_role("button", name="Show all 30").click()
+        expect(items).to_have_count(30)

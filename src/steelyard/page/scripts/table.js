@@ -378,6 +378,11 @@ function prepareLists(main) {
   for (const table of main.querySelectorAll("table.causes, table.rooms")) {
     new Cut(rows(table), MOST_CAUSES, table.parentElement);
   }
+  for (const list of main.querySelectorAll(".reasons")) {
+    const place = made("p", "");
+    list.after(place);
+    new Cut([...list.children], MOST_REASONS, place);
+  }
   const groups = Array.from(
     main.querySelectorAll("table.groups"),
     (table) => new Cut(rows(table), MOST_GROUPS, table.parentElement),
