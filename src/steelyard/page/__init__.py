@@ -17,7 +17,7 @@ _OF_RENDERING = frozenset({"render", "render_whatif"})
 def __getattr__(name: str) -> Any:
     """Import the functions that need an extra on first use."""
     if name in _OF_RENDERING:
-        with extras.required("cli", "the pages"):
+        with extras.required("cli", "the decision page"):
             from steelyard.page import rendering  # noqa: PLC0415  (an extra)
         return getattr(rendering, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
