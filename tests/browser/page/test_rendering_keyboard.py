@@ -1,5 +1,7 @@
 """The page in Chromium, used with the keyboard."""
 
+from playwright.sync_api import expect
+
 from support.page.shown_decisions import WIDE, Open, count, hosts, press, tab_to
 
 
@@ -66,6 +68,7 @@ def test_enter_and_space_toggle_reasons(opened: Open, decision: str) -> None:
     button = watched.page.locator("button.host", has_text="c3")
     assert button.get_attribute("aria-expanded") == "true"
     detail = watched.page.locator("tr.detail")
+    expect(detail.locator("dd", has_text="…")).to_have_count(0)  # the servers are decompressed
     assert detail.inner_text().split("\n") == [
         "CapacityFilter",
         "RAM: flavor wants 16 GiB, the host has 2 of 128 GiB left",
