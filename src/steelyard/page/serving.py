@@ -20,6 +20,7 @@ from steelyard import errors
 from steelyard.cloud import Cloud, change_texts, changes, garbage
 from steelyard.page import whatif
 from steelyard.page.building import view_of
+from steelyard.page.commands import Invocation
 from steelyard.page.compression import Compression
 from steelyard.page.rendering import (
     policy,
@@ -55,17 +56,20 @@ def make_application(
     current: Callable[[], ServedCloud],
     allowed_hosts: "AllowedHosts",
     source: str = "",
+    invocation: Invocation | None = None,
 ) -> WSGIApplication:
     """Return the WSGI application.
 
     ``current`` is called for each request. It returns the current cloud, or raises InvalidCloud,
-    which the page reports.
+    which the page reports. ``source`` is the name of the cloud on the page; ``invocation`` has the
+    options that choose it, by default ``--cloud`` with this name.
     """
+    chosen = Invocation(options=[("--cloud", source)]) if invocation is None else invocation
     middleware: list[Any] = [Compression(), _Gate(allowed_hosts)]
     app = falcon.App(middleware=middleware)
     app.add_route("/", _Page(current, source))
     app.add_route("/capacity", _Capacity(current, source))
-    app.add_route("/whatif", _WhatIf(current, source))
+    app.add_route("/whatif", _WhatIf(current, source, chosen))
     app.set_error_serializer(_serialize_error)
     app.add_error_handler(Exception, _log_unexpected)
     app.add_error_handler(errors.InvalidCloud, _unreadable)
@@ -207,9 +211,12 @@ class _Capacity:
 class _WhatIf:
     """The page for the consequences of the changes in the query."""
 
-    def __init__(self, current: Callable[[], ServedCloud], source: str) -> None:
+    def __init__(
+        self, current: Callable[[], ServedCloud], source: str, invocation: Invocation
+    ) -> None:
         self._current = current
         self._source = source
+        self._invocation = invocation
 
     @garbage.paused()
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
@@ -233,7 +240,7 @@ class _WhatIf:
             return
         view = WhatIfView(
             found,
-            whatif.command_line(["--cloud", self._source], form.changes),
+            self._invocation.command_line("whatif", form.changes),
             domains=served.scheduler.failure_domains,
             source=self._source,
             modified=served.modified,

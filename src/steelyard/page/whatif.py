@@ -5,7 +5,6 @@ import dataclasses
 import datetime
 import gzip
 import json
-import shlex
 import urllib.parse
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -149,17 +148,6 @@ def suggestions(cloud: Cloud) -> list[tuple[str, str]]:
     for name, host in cloud.hosts.items():
         found[f"host:{name}"] = ["--in" if host.out_of_service else "--out"]
     return [(text, " ".join(options)) for text, options in found.items()]
-
-
-def command_line(source: Sequence[str], changes: Iterable[tuple[str, str]]) -> str:
-    """Return the command that compares a cloud with itself after the changes.
-
-    ``source`` are the options that choose the cloud.
-    """
-    words = ["steelyard", "whatif", *source]
-    for option, value in changes:
-        words += (option, value)
-    return escapes.printable(shlex.join(words))
 
 
 def columns(view: WhatIfView) -> dict[str, Any]:

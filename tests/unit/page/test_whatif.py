@@ -3,7 +3,6 @@
 import base64
 import gzip
 import json
-import shlex
 from typing import Any
 
 from steelyard.analysis.whatif import Baseline, consequences
@@ -13,7 +12,6 @@ from steelyard.page.whatif import (
     ChangesForm,
     WhatIfView,
     columns,
-    command_line,
     suggestions,
 )
 
@@ -78,15 +76,6 @@ def test_title_without_a_difference(conf: Any) -> None:
     assert WhatIfView(None).title == "What if"
     assert WhatIfView(None).sections == []
     assert columns(WhatIfView(None)) == {}
-
-
-def test_command_line_can_be_pasted_into_a_shell() -> None:
-    line = command_line(["--cloud", "my cloud.yaml"], [("--out", "rack=a b"), ("--force", "$(x)")])
-    assert shlex.split(line) == [
-        "steelyard",
-        "whatif",
-        *("--cloud", "my cloud.yaml", "--out", "rack=a b", "--force", "$(x)"),
-    ]
 
 
 def test_suggestions_suit_the_options() -> None:

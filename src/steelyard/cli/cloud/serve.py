@@ -9,6 +9,7 @@ from oslo_config import cfg
 from steelyard import extras
 from steelyard.cli.commands import Command
 from steelyard.cli.inputs import addresses, clouds
+from steelyard.cli.outputs import pages
 from steelyard.page.reloading import WatchedCloud
 from steelyard.page.served_cloud import ServedCloud
 from steelyard.scheduler import FilterScheduler
@@ -54,7 +55,12 @@ class Serve(Command):
         ):
             address = listener.getsockname()[0]
             allowed_hosts = AllowedHosts(parsed_args.host, address)
-            application = make_application(current, allowed_hosts, clouds.called(parsed_args))
+            application = make_application(
+                current,
+                allowed_hosts,
+                clouds.called(parsed_args),
+                pages.invocation(self, parsed_args),
+            )
             if not is_loopback(address):
                 self.app.stderr.write(
                     f"steelyard: everyone who can reach {address} can see the whole cloud\n"

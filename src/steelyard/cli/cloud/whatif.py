@@ -14,7 +14,7 @@ from steelyard.cli.outputs import filter_logs, formats, pages, progress
 from steelyard.cloud import Server, garbage
 from steelyard.cloud.files import saving
 from steelyard.findings import Check, Finding
-from steelyard.page.whatif import WhatIfView, command_line
+from steelyard.page.whatif import WhatIfView
 from steelyard.scheduler import FilterScheduler
 from steelyard.text import escapes
 from steelyard.text.wording import counted
@@ -128,13 +128,22 @@ class WhatIf(Showing):
     ) -> str:
         view = WhatIfView(
             found,
-            _command(parsed_args),
+            self._command(parsed_args),
             strict=parsed_args.strict,
             domains=FilterScheduler(baseline.cloud, baseline.conf).failure_domains,
             source=clouds.called(parsed_args),
             modified=pages.modified(parsed_args),
         )
         return page.render_whatif(view)
+
+    def _command(self, parsed_args: argparse.Namespace) -> str:
+        """Return the command line without the options of the output."""
+        files = (("--changes", parsed_args.changes_file), ("--against", parsed_args.against))
+        options: list[tuple[str, str | None]] = [each for each in files if each[1] is not None]
+        if parsed_args.strict:
+            options.append(("--strict", None))
+        invocation = pages.invocation(self, parsed_args, *options)
+        return invocation.command_line("whatif", parsed_args.changes or ())
 
     def write(self, result: Shown, names: tuple[str, ...], parsed_args: argparse.Namespace) -> int:
         if not isinstance(result, _Page):
@@ -161,20 +170,6 @@ def _require_page(parsed_args: argparse.Namespace) -> None:
         raise errors.BadRequest("--html writes a page instead of text: leave out -f")
     others = (parsed_args.changes_file, parsed_args.against, parsed_args.write)
     pages.require_another_file(parsed_args.html, parsed_args, *others)
-
-
-def _command(parsed_args: argparse.Namespace) -> str:
-    """Return the command line without the options of the output."""
-    source = ["--example"] if parsed_args.example else ["--cloud", clouds.file_name(parsed_args)]
-    for option, value in (
-        ("--changes", parsed_args.changes_file),
-        ("--against", parsed_args.against),
-    ):
-        if value is not None:
-            source += (option, value)
-    if parsed_args.strict:
-        source.append("--strict")
-    return command_line(source, parsed_args.changes or ())
 
 
 def _lines(found: Consequences) -> Iterator[str]:

@@ -7,6 +7,7 @@ import os
 from steelyard import errors
 from steelyard.cli.commands import Command
 from steelyard.cli.inputs import clouds
+from steelyard.page.commands import Invocation
 from steelyard.page.reloading import modified_at
 from steelyard.text import whole_files
 
@@ -16,6 +17,16 @@ def modified(parsed_args: argparse.Namespace) -> datetime.datetime | None:
     if parsed_args.example or not os.path.isfile(path := clouds.file_name(parsed_args)):
         return None
     return modified_at(os.stat(path).st_mtime_ns)
+
+
+def invocation(
+    command: Command, parsed_args: argparse.Namespace, *options: tuple[str, str | None]
+) -> Invocation:
+    """Return the configuration files, the options that choose the cloud, and these options."""
+    source: tuple[str, str | None] = ("--example", None)
+    if not parsed_args.example:
+        source = ("--cloud", clouds.file_name(parsed_args))
+    return Invocation(command.app.options.config_file, (source, *options))
 
 
 def require_another_file(html: str, parsed_args: argparse.Namespace, *others: str | None) -> None:

@@ -47,6 +47,16 @@ def test_serve_reads_the_usual_file_or_the_example(cloud: Any) -> None:
         assert Page(ask(served, "/")[1]).one("h1").text == "web.small goes to rack2-node2"
 
 
+def test_serve_shows_the_command_for_the_same_cloud_and_options(tmp_path: Any) -> None:
+    conf = tmp_path / "racks.conf"
+    conf.write_text("[steelyard]\n")
+    with serving("--config-file", str(conf), "serve", "--example") as served:
+        page = Page(ask(served, "/whatif?change=--force+hdd-rack-1")[1])
+    assert page.by_id("command").text == (
+        f"steelyard --config-file {conf} whatif --example --force hdd-rack-1"
+    )
+
+
 def test_serve_accepts_the_given_host_name(cloud: Any) -> None:
     with serving("serve", "--cloud", str(cloud), "--host", "localhost") as served:
         assert ask(served, "/", Host="localhost")[0] == 200

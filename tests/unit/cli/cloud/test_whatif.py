@@ -191,12 +191,16 @@ def test_page_is_written_instead_of_text(
     file = tmp_path / "changes.yaml"
     file.write_text("- in: {host: h3}\n")
     argv = ("--changes", file, "--out", "rack=r1", "--strict", "--html", html)
-    status, out, err = run("whatif", "--cloud", cloud, *argv)
+    conf = tmp_path / "racks.conf"
+    conf.write_text("[steelyard]\n")
+    status, out, err = run("--config-file", conf, "whatif", "--cloud", cloud, *argv)
     assert (status, out) == (1, f"page written to {html}\n")
     assert err.startswith("steelyard: worse: ")
     page = Page(html.read_text())
-    command = ["steelyard", "whatif", "--cloud", str(cloud), "--changes", str(file), "--strict"]
-    assert shlex.split(page.by_id("command").text) == [*command, "--out", "rack=r1"]
+    assert shlex.split(page.by_id("command").text) == [
+        *("steelyard", "--config-file", str(conf), "whatif", "--cloud", str(cloud)),
+        *("--changes", str(file), "--strict", "--out", "rack=r1"),
+    ]
     assert page.one("h1").text.startswith("Worse: ")
 
 
