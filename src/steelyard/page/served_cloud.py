@@ -2,10 +2,10 @@
 
 import dataclasses
 import datetime
-import functools
 import itertools
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from steelyard.analysis.capacity import FlavorRooms, HostRooms, Room
 from steelyard.analysis.kinds import HostKinds
@@ -17,6 +17,8 @@ from steelyard.page import rooms
 from steelyard.scheduler import FilterScheduler
 from steelyard.verdict import PASSED
 
+AnswerT = TypeVar("AnswerT")
+
 # The number of hosts that are examined first, because one that fits is enough.
 _SAMPLE = 64
 
@@ -24,7 +26,8 @@ _SAMPLE = 64
 class ServedCloud:
     """A cloud with its scheduler, and the time when its file was modified.
 
-    Threads may share an object.
+    Threads may share an object. Each answer has its own lock, so that a thread waits only for the
+    answer that it needs itself.
     """
 
     def __init__(
@@ -32,27 +35,30 @@ class ServedCloud:
     ) -> None:
         self.scheduler = scheduler
         self.modified = modified
-        self._lock = threading.Lock()
+        self._host_rooms = _Once(lambda: HostRooms(scheduler))
+        self._fitting_nowhere = _Once(self._find_fitting_nowhere)
+        self._baseline = _Once(self._prepare_baseline)
+        self._rooms = _Once(self._count_rooms)
+        self._tables_lock = threading.Lock()
         self._tables: dict[str, dict[str, Any]] = {}
 
     @property
     def fitting_nowhere(self) -> frozenset[str]:
         """The flavors that no host fits. Raises PluginError if a filter fails."""
-        with self._lock:
-            return self._fitting_nowhere
+        return self._fitting_nowhere()
 
     def room(self, flavor: str, group: str | None) -> FlavorRooms:
         """Return the room of the hosts for servers of the flavor in the group.
 
         Raises PluginError if a filter fails.
         """
-        return self._host_rooms.of(flavor, group)
+        return self._host_rooms().of(flavor, group)
 
     def table(self, by: str) -> dict[str, Any]:
         """Return the room for all flavors by aggregate or metadata key, as ``rooms.table`` does."""
-        with self._lock:
+        with self._tables_lock:
             if by not in self._tables:
-                self._tables[by] = rooms.table(self.scheduler.cloud, self._rooms, by)
+                self._tables[by] = rooms.table(self.scheduler.cloud, self._rooms(), by)
             return self._tables[by]
 
     def consequences(self, after: Cloud) -> Consequences:
@@ -60,20 +66,17 @@ class ServedCloud:
 
         Raises PluginError if a filter or a weigher fails.
         """
-        with self._lock:
-            return consequences(self._baseline, after)
+        return consequences(self._baseline(), after)
 
-    @functools.cached_property
-    def _baseline(self) -> Baseline:
-        return Baseline(self.scheduler.cloud, self.scheduler.conf)
+    def _prepare_baseline(self) -> Baseline:
+        """Return the baseline with its answers computed, because threads may only read them."""
+        baseline = Baseline(self.scheduler.cloud, self.scheduler.conf)
+        baseline.findings()
+        _ = baseline.hosts, baseline.rooms
+        return baseline
 
-    @functools.cached_property
-    def _host_rooms(self) -> HostRooms:
-        return HostRooms(self.scheduler)
-
-    @functools.cached_property
-    def _rooms(self) -> list[FlavorRooms]:
-        """The room for each flavor, with shared entries, because there may be millions."""
+    def _count_rooms(self) -> list[FlavorRooms]:
+        """Return the room for each flavor, with shared entries, because there may be millions."""
         shared: dict[int, Room] = {}
         return [
             dataclasses.replace(
@@ -83,11 +86,10 @@ class ServedCloud:
                     for room in found.rooms
                 ],
             )
-            for found in map(self._host_rooms.of, self.scheduler.cloud.flavors)
+            for found in map(self._host_rooms().of, self.scheduler.cloud.flavors)
         ]
 
-    @functools.cached_property
-    def _fitting_nowhere(self) -> frozenset[str]:
+    def _find_fitting_nowhere(self) -> frozenset[str]:
         kinds = HostKinds(host_states(self.scheduler.cloud))
         return frozenset(
             flavor for flavor in self.scheduler.cloud.flavors if not self._fits(flavor, kinds)
@@ -108,3 +110,19 @@ class ServedCloud:
             if left:
                 return True
         return False
+
+
+class _Once(Generic[AnswerT]):
+    """An answer that is computed by the first thread that needs it, while others wait."""
+
+    def __init__(self, compute: Callable[[], AnswerT]) -> None:
+        self._compute = compute
+        self._lock = threading.Lock()
+        self._found: list[AnswerT] = []
+
+    def __call__(self) -> AnswerT:
+        """Return the answer. A failed computation is repeated by the next call."""
+        with self._lock:
+            if not self._found:
+                self._found.append(self._compute())
+            return self._found[0]
