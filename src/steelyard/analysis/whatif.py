@@ -7,16 +7,18 @@ The cloud after the change is counted and checked with them in their new places.
 import collections
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from oslo_config import cfg
 
+from steelyard import errors
 from steelyard.analysis.capacity import HostRooms, Room
-from steelyard.analysis.checks import check
+from steelyard.analysis.checks import check, fits
 from steelyard.analysis.progress import Watching, unwatched
 from steelyard.cloud import Cloud, Server
 from steelyard.cloud.host_state import HostState, host_states
+from steelyard.filters.in_service import InServiceFilter
 from steelyard.findings import Check, Finding, Severity
 from steelyard.scheduler import FilterScheduler, NoValidHost
 from steelyard.scheduler.several import select_evacuation
@@ -56,9 +58,9 @@ class FlavorChange:
 
     @property
     def decreases(self) -> bool:
-        """Whether a number decreases."""
+        """Whether a number decreases, or the flavor is removed."""
         return any(
-            before is not None and after is not None and after < before
+            before is not None and (after is None or after < before)
             for before, after in self._pairs()
         )
 
@@ -180,16 +182,27 @@ class Baseline:
         return HostRooms(FilterScheduler(self.cloud, self.conf), self.hosts.values())
 
 
-def consequences(baseline: Baseline, after: Cloud, watch: Watching = unwatched) -> Consequences:
+def consequences(
+    baseline: Baseline,
+    after: Cloud,
+    watch: Watching = unwatched,
+    missing: Collection[str] = frozenset(),
+) -> Consequences:
     """Return the consequences of a change that turns the cloud of the baseline into the other.
 
     Both clouds have the same servers on the same hosts, and the second one has all of the hosts of
-    the first. Raises PluginError if a filter or a weigher fails.
+    the first; those in ``missing`` are only there until their servers have moved. Raises BadRequest
+    if hosts go out of service although InServiceFilter is not enabled, and PluginError if a filter
+    or a weigher fails.
     """
     before, conf = baseline.cloud, baseline.conf
     displaced, stranded, settled = _settled(before, after, conf)
-    findings = _difference(baseline.findings(watch), check(settled, conf, watch))
-    lost = {each.server.uuid for each in stranded}
+    # Servers without a host violate no policy, and hosts that no longer exist need no flavor.
+    left = settled.without_servers([each.server.uuid for each in stranded])
+    checked = dataclasses.replace(
+        left, hosts={name: each for name, each in left.hosts.items() if name not in missing}
+    )
+    findings = _difference(baseline.findings(watch), check(checked, conf, watch))
     return Consequences(
         before,
         settled,
@@ -199,7 +212,7 @@ def consequences(baseline: Baseline, after: Cloud, watch: Watching = unwatched) 
         tuple(
             NewlyMisplaced(settled.servers[each.details["uuid"]], each.details["reason"])
             for each in findings.new
-            if each.check is Check.MISPLACED_SERVER and each.details["uuid"] not in lost
+            if each.check is Check.MISPLACED_SERVER
         ),
         findings,
     )
@@ -216,7 +229,12 @@ def _settled(
     }
     if not gone:
         return (), (), after
-    scheduler = FilterScheduler(after, conf)
+    scheduler = FilterScheduler(after, conf, are_all_filters_enforced=True)
+    if InServiceFilter not in map(type, scheduler.filters.values()):
+        raise errors.BadRequest(
+            "hosts go out of service, but InServiceFilter is not enabled, so that they would still "
+            "get servers: add it to enabled_filters"
+        )
     found = select_evacuation(scheduler, gone)
     scheduler.commit(found.selection)
     return (
@@ -328,13 +346,54 @@ def _causes(
 
 
 def _difference(before: Iterable[Finding], after: Iterable[Finding]) -> FindingChanges:
-    """Return the findings in only one of the clouds; the check and the subject identify them."""
-    sides = [{(each.check, each.subject): each for each in found} for found in (before, after)]
-    earlier, later = sides
-    return FindingChanges(
-        tuple(each for identity, each in later.items() if identity not in earlier),
-        tuple(each for identity, each in earlier.items() if identity not in later),
+    """Return the findings that are new or worse, and those that are resolved."""
+    sides = (list(before), list(after))
+    earlier, later = (
+        {key: value for each in found for key, value in _parts(each).items()} for found in sides
     )
+    identities = {(each.check, each.subject) for each in sides[1]}
+    new, resolved = [], []
+    for each in sides[1]:
+        parts = _parts(each)
+        worse = [key for key in parts if key not in earlier or parts[key] > earlier[key]]
+        if worse:
+            new.append(_of_hosts(each, worse))
+    for each in sides[0]:
+        gone = [key for key in _parts(each) if key not in later]
+        if each.check is Check.UNREACHABLE_HOST and gone:
+            resolved.append(_of_hosts(each, gone))
+        elif each.check is not Check.UNREACHABLE_HOST and (
+            (each.check, each.subject) not in identities
+        ):
+            resolved.append(each)
+    return FindingChanges(tuple(new), tuple(resolved))
+
+
+def _parts(finding: Finding) -> dict[Hashable, float]:
+    """Return the parts of a finding that may be there without the others.
+
+    The number of a part says how bad it is.
+    """
+    details, identity = finding.details, (finding.check, finding.subject)
+    match finding.check:
+        case Check.UNREACHABLE_HOST:
+            return dict.fromkeys(((finding.check, host) for host in details["hosts"]), 0.0)
+        case Check.GROUP_VIOLATION:
+            return dict.fromkeys(((*identity, each["uuid"]) for each in details["servers"]), 0.0)
+        case Check.OVERCOMMITTED_HOST:
+            return {
+                (*identity, each["resource_class"]): each["allocated"] - each["limit"]
+                for each in details["resources"]
+            }
+    return {identity: 0.0}
+
+
+def _of_hosts(finding: Finding, parts: Iterable[Any]) -> Finding:
+    """Return the finding about these parts only, if it is about unreachable hosts."""
+    if finding.check is not Check.UNREACHABLE_HOST:
+        return finding
+    hosts = [host for _, host in parts]
+    return fits.unreachable(hosts, finding.details["nearest_flavor"], finding.details["reasons"])
 
 
 def _is_violation(finding: Finding) -> bool:
@@ -355,12 +414,7 @@ def as_dict(found: Consequences, *, strict: bool = False) -> dict[str, Any]:
         "displaced": [{**_placed(each.server), "to": each.to} for each in found.displaced],
         "stranded": [{**_placed(each.server), "cause": each.cause} for each in found.stranded],
         "misplaced": [
-            {
-                "server": each.server.name,
-                "flavor": each.server.flavor.name,
-                "host": each.server.host,
-                "reason": each.reason,
-            }
+            {**_identity(each.server), "host": each.server.host, "reason": each.reason}
             for each in found.misplaced
         ],
         "violations": _both(violations),
@@ -374,7 +428,11 @@ def _numbers(change: FlavorChange) -> dict[str, Any]:
 
 
 def _placed(server: Server) -> dict[str, Any]:
-    return {"server": server.name, "flavor": server.flavor.name, "from": server.host}
+    return {**_identity(server), "from": server.host}
+
+
+def _identity(server: Server) -> dict[str, Any]:
+    return {"server": server.name, "uuid": server.uuid, "flavor": server.flavor.name}
 
 
 def _both(difference: FindingChanges) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from steelyard import errors
 from steelyard.cloud.model import Cloud, known
-from steelyard.cloud.values import Aggregate, Flavor, Host
+from steelyard.cloud.values import Aggregate, Host
 from steelyard.text import spelling
+from steelyard.text.wording import listed
 
 OUT = "taken out by a change"
 """The reason for which hosts are out of service after a change."""
@@ -32,11 +33,6 @@ class Change(abc.ABC):
         nothing to change.
         """
 
-    @property
-    @abc.abstractmethod
-    def arguments(self) -> tuple[str, str]:
-        """The option of ``steelyard whatif`` for the change, and its value."""
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SetKey(Change):
@@ -51,18 +47,18 @@ class SetKey(Change):
         if self.part is KeyedPart.FLAVOR:
             flavor = cloud.flavor(self.name)
             specs = self._changed(flavor.extra_specs)
-            return with_flavors(cloud, [dataclasses.replace(flavor, extra_specs=specs)])
+            changed = dataclasses.replace(flavor, extra_specs=specs)
+            return dataclasses.replace(cloud, flavors={**cloud.flavors, flavor.name: changed})
         aggregate = known("aggregate", self.name, cloud.aggregates)
         metadata = self._changed(aggregate.metadata)
         return _with_aggregate(cloud, dataclasses.replace(aggregate, metadata=metadata))
 
-    @property
-    def arguments(self) -> tuple[str, str]:
-        place = f"{self.part}:{self.name}:{self.key}"
-        return ("--unset", place) if self.value is None else ("--set", f"{place}={self.value}")
-
     def _changed(self, before: Mapping[str, str]) -> dict[str, str]:
         if self.value is not None:
+            if before.get(self.key) == self.value:
+                raise errors.Conflict(
+                    f"{self.part} {self.name!r} already has {self.key!r} = {self.value!r}", self.key
+                )
             return {**before, self.key: self.value}
         if self.key not in before:
             raise errors.NotFound(
@@ -96,10 +92,6 @@ class SetMembership(Change):
         )
         return _with_aggregate(cloud, dataclasses.replace(aggregate, hosts=hosts))
 
-    @property
-    def arguments(self) -> tuple[str, str]:
-        return "--add-host" if self.joins else "--remove-host", f"{self.aggregate}:{self.host}"
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TakeOut(Change):
@@ -110,10 +102,6 @@ class TakeOut(Change):
     def applied(self, cloud: Cloud) -> Cloud:
         known("host", self.host, cloud.hosts)
         return _taken_out(cloud, [self.host])
-
-    @property
-    def arguments(self) -> tuple[str, str]:
-        return "--out", f"host:{self.host}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,10 +115,6 @@ class TakeOutAggregate(Change):
         if not hosts:
             raise errors.Conflict(f"aggregate {self.aggregate!r} has no hosts", self.aggregate)
         return _taken_out(cloud, hosts)
-
-    @property
-    def arguments(self) -> tuple[str, str]:
-        return "--out", f"aggregate:{self.aggregate}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -148,7 +132,8 @@ class TakeOutByMetadata(Change):
         if not having:
             keys = {key for each in cloud.aggregates.values() for key in each.metadata}
             raise errors.NotFound(
-                f"no aggregate has the key {self.key!r}{spelling.near(self.key, keys)}", self.key
+                f"no aggregate has the key {self.key!r}{spelling.near(self.key, sorted(keys))}",
+                self.key,
             )
         values = {each.name: _words(each.metadata[self.key]) for each in having}
         chosen = [each for each in having if self.value in values[each.name]]
@@ -156,14 +141,10 @@ class TakeOutByMetadata(Change):
             words = {word for each in having for word in values[each.name]}
             raise errors.NotFound(
                 f"no aggregate with hosts has {self.key!r} = {self.value!r}"
-                f"{spelling.near(self.value, words - {self.value})}",
+                f"{spelling.near(self.value, sorted(words - {self.value}))}",
                 self.value,
             )
         return _taken_out(cloud, [host for each in chosen for host in each.hosts])
-
-    @property
-    def arguments(self) -> tuple[str, str]:
-        return "--out", f"{self.key}={self.value}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -177,10 +158,6 @@ class TakeIn(Change):
         if not host.out_of_service:
             raise errors.Conflict(f"host {self.host!r} is already in service", self.host)
         return _with_hosts(cloud, [dataclasses.replace(host, out_of_service="")])
-
-    @property
-    def arguments(self) -> tuple[str, str]:
-        return "--in", f"host:{self.host}"
 
 
 def applied(cloud: Cloud, changes: Iterable[tuple[str, Change]]) -> Cloud:
@@ -196,48 +173,28 @@ def applied(cloud: Cloud, changes: Iterable[tuple[str, Change]]) -> Cloud:
     return cloud
 
 
-def with_flavors(cloud: Cloud, flavors: Iterable[Flavor]) -> Cloud:
-    """Return the cloud with these flavors instead of those of the same names.
-
-    Servers refer to the flavors, too.
-    """
-    changed = {flavor.name: flavor for flavor in flavors}
-    servers = {
-        uuid: dataclasses.replace(server, flavor=changed[server.flavor.name])
-        if server.flavor.name in changed
-        else server
-        for uuid, server in cloud.servers.items()
-    }
-    return dataclasses.replace(cloud, flavors={**cloud.flavors, **changed}, servers=servers)
-
-
 def with_servers_of(cloud: Cloud, other: Cloud, name: str) -> Cloud:
     """Return the other cloud with the servers of this one; ``name`` is the other's name.
 
-    Hosts that the other cloud lacks are in it, out of service. Servers have the other cloud's
-    flavors and server groups; those that it lacks are the ones of this cloud.
+    The result also has the hosts that the other cloud lacks, out of service, and the groups of the
+    servers that it lacks.
     """
     missing = {
         host.name: dataclasses.replace(host, out_of_service=f"not in {name}")
         for host in cloud.hosts.values()
         if host.name not in other.hosts
     }
-    groups = {**cloud.server_groups, **other.server_groups}
-    used = {server.flavor.name: server.flavor for server in cloud.servers.values()}
-    flavors = {**used, **other.flavors}
-    servers = [
-        dataclasses.replace(server, flavor=flavors[server.flavor.name])
-        for server in cloud.servers.values()
-    ]
+    used = {server.group for server in cloud.servers.values()}
+    kept = {name: group for name, group in cloud.server_groups.items() if name in used}
     return Cloud(
         {**other.hosts, **missing},
         other.aggregates,
-        flavors,
+        other.flavors,
         {
             name: dataclasses.replace(group, members=frozenset(), hosts=frozenset())
-            for name, group in groups.items()
+            for name, group in {**kept, **other.server_groups}.items()
         },
-    ).with_servers(servers)
+    ).with_servers(cloud.servers.values())
 
 
 def _with_aggregate(cloud: Cloud, aggregate: Aggregate) -> Cloud:
@@ -250,15 +207,17 @@ def _with_hosts(cloud: Cloud, hosts: Iterable[Host]) -> Cloud:
 
 
 def _taken_out(cloud: Cloud, names: Iterable[str]) -> Cloud:
-    """Return the cloud without service on these hosts; one that is out keeps its reason."""
-    hosts = (cloud.hosts[name] for name in names)
+    """Return the cloud without service on these hosts; one that is out keeps its reason.
+
+    Raises Conflict if all of them are out of service.
+    """
+    hosts = [cloud.hosts[name] for name in names]
+    in_service = [host for host in hosts if not host.out_of_service]
+    if not in_service:
+        said = listed([host.name for host in hosts])
+        raise errors.Conflict(f"already out of service: {said}", hosts[0].name)
     return _with_hosts(
-        cloud,
-        [
-            dataclasses.replace(each, out_of_service=OUT)
-            for each in hosts
-            if not each.out_of_service
-        ],
+        cloud, [dataclasses.replace(each, out_of_service=OUT) for each in in_service]
     )
 
 

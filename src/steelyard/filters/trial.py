@@ -48,11 +48,15 @@ class TrialMode:
     reject hosts. At run time, the name is logged and the previous filters stay on trial.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts | None = None) -> None:
+    def __init__(
+        self, conf: cfg.ConfigOpts | None = None, *, are_all_enforced: bool = False
+    ) -> None:
+        """Read the options. If all filters are enforced, none is on trial."""
         group = options.register(conf)
         for removed in options.REMOVED_OPTS:
             getattr(group, removed.dest)  # raises if the option is still set
-        self._trial_filters = options.Latest(group, "trial_filters", self._unknown)
+        on_trial = options.Latest(group, "trial_filters", self._unknown)
+        self._trial_filters = list if are_all_enforced else on_trial
         self._log_no_host = options.Latest(group, "log_no_host")
 
     def on_trial(self, names: Iterable[str]) -> frozenset[str]:

@@ -86,11 +86,18 @@ class FilterScheduler:
     Answers of plugins are kept between requests, see :mod:`steelyard.scheduler.ranking`.
     """
 
-    def __init__(self, cloud: Cloud, conf: cfg.ConfigOpts | None = None) -> None:
+    def __init__(
+        self,
+        cloud: Cloud,
+        conf: cfg.ConfigOpts | None = None,
+        *,
+        are_all_filters_enforced: bool = False,
+    ) -> None:
+        """Load the plugins. If all filters are enforced, none is on trial."""
         group = options.register(conf)
         self.conf = conf
         """The configuration of the plugins; None is the global one."""
-        self._trial_mode = TrialMode(conf)
+        self._trial_mode = TrialMode(conf, are_all_enforced=are_all_filters_enforced)
         self.filters: dict[str, Filter] = plugins.load(FILTERS, group.enabled_filters, conf)
         self.weighers: dict[str, Weigher] = plugins.load(WEIGHERS, group.enabled_weighers, conf)
         self._query_builder = group.query_builder

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+from collections.abc import Collection
 from typing import Any
 
 from oslo_config import cfg
@@ -11,7 +12,7 @@ from steelyard.analysis.checks import check
 from steelyard.analysis.fitting import Fitting
 from steelyard.analysis.placed_servers import misplaced
 from steelyard.cloud import Cloud, Server
-from steelyard.findings import Finding, SubjectKind
+from steelyard.findings import Check, Finding, SubjectKind
 from steelyard.groups import ServerGroup
 from steelyard.scheduler import FilterScheduler
 from support.scheduler.naive_scheduler import NaiveScheduler
@@ -28,13 +29,15 @@ class NaiveConsequences:
     stranded: set[str]
     misplaced: set[str]
     new: set[Any]
-    """The check and the subject of each new finding."""
+    """The check and the subject of each new or worse finding; of unreachable hosts, each one."""
     resolved: set[Any]
     worse: bool
     worse_if_strict: bool
 
 
-def naive_consequences(before: Cloud, after: Cloud, conf: cfg.ConfigOpts) -> NaiveConsequences:
+def naive_consequences(
+    before: Cloud, after: Cloud, conf: cfg.ConfigOpts, missing: Collection[str]
+) -> NaiveConsequences:
     """Return the consequences, computed for each of the clouds from the start."""
     gone = {
         name
@@ -49,12 +52,19 @@ def naive_consequences(before: Cloud, after: Cloud, conf: cfg.ConfigOpts) -> Nai
         if there is not None and then is not None:
             fewer = [host for host, (more, _) in there.items() if then[host][0] < more]
             causes[flavor] = dict(collections.Counter(then[host][1] for host in fewer))
-    found = {(each.check, each.subject): each for each in check(before, conf)}
-    later = {(each.check, each.subject): each for each in check(settled, conf)}
-    wrong = {each.server.uuid for each in misplaced(Fitting(settled, conf))} - {
+    left = settled.without_servers(stranded)
+    left = dataclasses.replace(
+        left, hosts={name: host for name, host in left.hosts.items() if name not in missing}
+    )
+    found, later = _findings(before, conf), _findings(left, conf)
+    wrong = {each.server.uuid for each in misplaced(Fitting(left, conf))} - {
         each.server.uuid for each in misplaced(Fitting(before, conf))
     }
-    new = later.keys() - found.keys()
+    new = {
+        key
+        for key, each in later.items()
+        if key not in found or not _offenders(each).items() <= _offenders(found[key]).items()
+    }
     known = [each for each in numbers.values() if None not in each]
     worse = bool(
         stranded
@@ -71,8 +81,24 @@ def naive_consequences(before: Cloud, after: Cloud, conf: cfg.ConfigOpts) -> Nai
         set(new),
         set(found.keys() - later.keys()),
         worse,
-        worse or any(b < a or d < c for a, b, c, d in known),  # type: ignore[operator]
+        worse
+        or any(a is not None and (b is None or b < a or d < c) for a, b, c, d in numbers.values()),  # type: ignore[operator]
     )
+
+
+def _findings(cloud: Cloud, conf: cfg.ConfigOpts) -> dict[Any, Finding]:
+    """Return the findings by check and subject, those about unreachable hosts by host."""
+    found: dict[Any, Finding] = {}
+    for each in check(cloud, conf):
+        if each.check is Check.UNREACHABLE_HOST:
+            found.update(((each.check, host), each) for host in each.details["hosts"])
+        else:
+            found[each.check, each.subject] = each
+    return found
+
+
+def _offenders(finding: Finding) -> dict[str, bool]:
+    return {each["uuid"]: True for each in finding.details.get("servers", ())}
 
 
 def _is_bad(finding: Finding) -> bool:

@@ -34,7 +34,7 @@ def finding(check: Check, severity: Severity) -> Finding:
         ((1, 0, 4, 0), True, True),
         ((0, 0, 0, 0), False, False),
         ((None, 0, None, 0), False, False),
-        ((1, None, 1, None), False, False),
+        ((1, None, 1, None), False, True),
     ],
 )
 def test_flavor_is_worse(

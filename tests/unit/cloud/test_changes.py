@@ -40,10 +40,10 @@ def out_of_service(found: Cloud) -> dict[str, str]:
     return {name: host.out_of_service for name, host in found.hosts.items() if host.out_of_service}
 
 
-def test_set_key_changes_the_flavor_of_servers_too() -> None:
+def test_set_key_changes_the_flavor_but_not_the_servers_that_have_it() -> None:
     found = SetKey(KeyedPart.FLAVOR, "small", "tier", "gold").applied(cloud())
     assert found.flavors["small"].extra_specs == {"ssd": "nvme", "tier": "gold"}
-    assert found.servers["u1"].flavor is found.flavors["small"]
+    assert found.servers["u1"].flavor is SMALL
     found = SetKey(KeyedPart.FLAVOR, "small", "ssd", None).applied(found)
     assert found.flavors["small"].extra_specs == {"tier": "gold"}
 
@@ -108,6 +108,8 @@ def test_host_comes_back_into_service() -> None:
         (TakeOutByMetadata("rack", "r4"), NotFound, "no aggregate with hosts has 'rack' = 'r4'"),
         (TakeOutByMetadata("rack", "r3"), NotFound, "no aggregate with hosts has 'rack' = 'r3'"),
         (TakeIn("a"), Conflict, "host 'a' is already in service"),
+        (TakeOut("off"), Conflict, "already out of service: 'off'"),
+        (SetKey(KeyedPart.FLAVOR, "small", "ssd", "nvme"), Conflict, "has 'ssd' = 'nvme'"),
     ],
 )
 def test_impossible_change_is_an_error_with_its_place(
@@ -135,15 +137,17 @@ def test_other_side_has_the_servers_of_this_one() -> None:
     assert found.hosts["a"].vcpus == 8
     assert out_of_service(found) == dict.fromkeys(["b", "c", "off"], "not in next.yaml")
     assert found.aggregates == other.aggregates
-    assert found.servers == {"u1": dataclasses.replace(before.servers["u1"], flavor=large)}
+    assert found.servers == before.servers
+    assert found.flavors == {"small": large}
     group: Any = found.server_groups["web"]
     assert (group.policy, set(group.members), set(group.hosts)) == ("anti-affinity", {"u1"}, {"a"})
 
 
-def test_other_side_keeps_flavors_that_servers_use() -> None:
+def test_other_side_keeps_groups_of_servers_that_it_lacks() -> None:
     before = dataclasses.replace(
-        cloud(), flavors={"small": SMALL, "unused": Flavor("unused", 1, 1, 1)}
+        cloud(),
+        server_groups={**cloud().server_groups, "empty": ServerGroup("empty", Policy.AFFINITY)},
     )
     found = changes.with_servers_of(before, Cloud(dict(before.hosts)), "next.yaml")
-    assert dict(found.flavors) == {"small": SMALL}
+    assert dict(found.flavors) == {}
     assert set(found.server_groups) == {"web"}

@@ -84,22 +84,22 @@ def hosts(
         return flavors[flavor], firsts[host]
 
     for group, of_flavors in watch(by_group, "kinds of hosts"):
-        names = [host.host for host in group]
         nearest = fitting.nearest(of_flavors, at)
-        others = f"; the same applies to {listed(names[1:])}" if len(names) > 1 else ""
-        yield Finding(
-            Severity.WARNING,
-            Check.UNREACHABLE_HOST,
-            Subject(SubjectKind.HOST, names[0]),
-            f"no flavor fits the host, even if it is empty; nearest is {nearest.flavor!r}: "
-            f"{nearest}{others}",
-            "add a flavor that fits, or change the aggregates",
-            details={
-                "hosts": names,
-                "nearest_flavor": nearest.flavor,
-                "reasons": nearest.reasons,
-            },
-        )
+        yield unreachable([host.host for host in group], nearest.flavor, nearest.reasons)
+
+
+def unreachable(hosts: list[str], nearest_flavor: str, reasons: list[str]) -> Finding:
+    """Return the finding about hosts of one kind that no flavor fits."""
+    others = f"; the same applies to {listed(hosts[1:])}" if len(hosts) > 1 else ""
+    return Finding(
+        Severity.WARNING,
+        Check.UNREACHABLE_HOST,
+        Subject(SubjectKind.HOST, hosts[0]),
+        f"no flavor fits the host, even if it is empty; nearest is {nearest_flavor!r}: "
+        f"{'; and '.join(reasons)}{others}",
+        "add a flavor that fits, or change the aggregates",
+        details={"hosts": hosts, "nearest_flavor": nearest_flavor, "reasons": reasons},
+    )
 
 
 def _unreached(fitting: Fitting, flavors: Sequence[str]) -> list[HostState]:

@@ -104,10 +104,10 @@ class WhatIf(Showing):
         if parsed_args.html is not None:
             _require_page(parsed_args)
         before = clouds.described(parsed_args)
-        after = changes.changed(before, parsed_args)
+        after, missing = changes.changed(before, parsed_args)
         baseline = whatif.Baseline(before, self.configuration())
         with filter_logs.suppressed():
-            found = whatif.consequences(baseline, after, progress.watched)
+            found = whatif.consequences(baseline, after, progress.watched, missing)
         if parsed_args.write is not None:
             saving.create(parsed_args.write, after)
         worse = found.worse(strict=parsed_args.strict)

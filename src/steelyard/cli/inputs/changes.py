@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from steelyard import errors
 from steelyard.cli.inputs import cloud_names, clouds, parsing
@@ -50,7 +50,14 @@ class InOrder(argparse.Action):
         setattr(namespace, self.dest, [*collected, (name, values)])
 
 
-def changed(cloud: Cloud, parsed_args: argparse.Namespace) -> Cloud:
+class Changed(NamedTuple):
+    """A cloud after changes, and the hosts in it that no longer exist."""
+
+    cloud: Cloud
+    missing: frozenset[str] = frozenset()
+
+
+def changed(cloud: Cloud, parsed_args: argparse.Namespace) -> Changed:
     """Return the cloud with the changes that the arguments request.
 
     Raises BadRequest if there are none, InvalidCloud if a file is invalid, NotFound if the cloud
@@ -63,14 +70,17 @@ def changed(cloud: Cloud, parsed_args: argparse.Namespace) -> Cloud:
                 "--against excludes other changes: make them in the file that it names"
             )
         other = clouds.read(parsed_args.against)
-        return changes.with_servers_of(cloud, other, parsed_args.against)
+        return Changed(
+            changes.with_servers_of(cloud, other, parsed_args.against),
+            frozenset(cloud.hosts.keys() - other.hosts.keys()),
+        )
     if not given:
         options = ", ".join(change_texts.OPTIONS)
         raise errors.BadRequest(
             f"no change: add one of {options}, a file with --changes, or another cloud file with "
             f"--against"
         )
-    return changes.applied(cloud, _wanted(cloud, parsed_args))
+    return Changed(changes.applied(cloud, _wanted(cloud, parsed_args)))
 
 
 def _wanted(cloud: Cloud, parsed_args: argparse.Namespace) -> Iterator[tuple[str, Change]]:

@@ -69,7 +69,9 @@ def test_host_out_of_service_displaces_and_strands_servers(whatif: Any) -> None:
 def test_displaced_servers_use_room_in_their_new_places(whatif: Any) -> None:
     status, found = whatif("--in", "host:h3", "--out", "host:h2")
     assert (status, found["stranded"]) == (0, [])
-    assert found["displaced"] == [{"server": "two", "flavor": "small", "from": "h2", "to": "h3"}]
+    (moved,) = found["displaced"]
+    assert len(moved.pop("uuid")) == 36
+    assert moved == {"server": "two", "flavor": "small", "from": "h2", "to": "h3"}
     (small,) = found["flavors"]
     assert small == {
         "flavor": "small",
@@ -117,6 +119,83 @@ def test_new_violation_of_a_soft_policy_is_worse(run: Run, cloud: pathlib.Path) 
     found = json.loads(out)
     (new,) = found["violations"]["new"]
     assert (status, new["check"], new["severity"]) == (1, "group-violation", "warning")
+
+
+def test_violation_with_more_servers_is_new(
+    run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    servers = "".join(
+        f"  s{number}: {{host: h{1 + number // 3}, flavor: small, group: apart}}\n"
+        for number in range(5)
+    )
+    head = CLOUD.partition("servers:")[0]
+    text = head.replace("{policy: anti-affinity}", "{policy: anti-affinity, rules: {RULE}}")
+    cloud.write_text(text.replace("RULE", "max_server_per_host: 2") + "servers:\n" + servers)
+    other = tmp_path / "other.yaml"
+    other.write_text(text.replace("RULE", "max_server_per_host: 1"))
+    status, out, _ = run("whatif", "--cloud", cloud, "--against", other, "-f", "json")
+    found = json.loads(out)
+    # The servers on h1 violated the policy before; those on h2 do so now.
+    (new,) = found["violations"]["new"]
+    assert (status, new["details"]["hosts"]) == (1, ["h1", "h2"])
+    assert found["violations"]["resolved"] == []
+
+
+def test_only_hosts_that_become_unreachable_are_new(run: Run, cloud: pathlib.Path) -> None:
+    cloud.write_text(
+        CLOUD.partition("server_groups:")[0]
+        .replace("small:", "fast2:")
+        .replace(
+            "fast2: {vcpus: 1, ram_mb: 1024, disk_gb: 10}",
+            "fast2: {vcpus: 1, ram_mb: 1024, disk_gb: 10, extra_specs: {ssd: nvme}}",
+        )
+    )
+    argv = ("whatif", "--cloud", cloud, "--remove-host", "fast:h1", "-f", "json")
+    found = json.loads(run(*argv).out)["findings"]
+    unreachable = [each for each in found["new"] if each["check"] == "unreachable-host"]
+    assert [each["details"]["hosts"] for each in unreachable] == [["h1"]]
+    assert "unreachable-host" not in {each["check"] for each in found["resolved"]}
+
+
+def test_filters_on_trial_count_for_moves(
+    run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    conf = tmp_path / "trial.conf"
+    conf.write_text("[steelyard]\ntrial_filters = CapacityFilter, ServerGroupAntiAffinityFilter\n")
+    argv = ("--config-file", conf, "whatif", "--cloud", cloud, "--out", "host:h1", "-f", "json")
+    found = json.loads(run(*argv).out)
+    assert found["displaced"] == []
+    assert {each["server"] for each in found["stranded"]} == {"one", "quick"}
+
+
+def test_host_goes_out_only_if_a_filter_rejects_it(
+    run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    conf = tmp_path / "few.conf"
+    conf.write_text("[steelyard]\nenabled_filters = CapacityFilter\n")
+    argv = ("--config-file", conf, "whatif", "--cloud", cloud, "--out", "host:h1")
+    status, out, err = run(*argv)
+    assert (status, out) == (2, "")
+    assert "InServiceFilter is not enabled" in err
+
+
+def test_missing_host_and_stranded_server_are_reported_once(
+    run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(
+        "hosts:\n  h2: {vcpus: 4, ram_mb: 4096, disk_gb: 100}\n"
+        "flavors:\n  small: {vcpus: 1, ram_mb: 1024, disk_gb: 10}\n"
+    )
+    status, out, _ = run("whatif", "--cloud", cloud, "--against", other, "-f", "json")
+    found = json.loads(out)
+    assert {each["server"] for each in found["stranded"]} == {"one", "quick"}
+    assert found["violations"] == {"new": [], "resolved": []}
+    assert not any(
+        {"h1", "h3"} & set(each["details"].get("hosts", ())) for each in found["findings"]["new"]
+    )
+    (fast,) = [each for each in found["flavors"] if each["flavor"] == "fast"]
+    assert (fast["hosts_before"], fast["hosts_after"], status) == (0, None, 1)
 
 
 def test_files_with_changes_and_with_another_cloud(
