@@ -10,7 +10,7 @@ from steelyard.filters.base import FILTERS, Filter
 from steelyard.scheduler.decision import Examined, Rejected, Weighed
 from steelyard.scheduler.examination import Examiner
 from steelyard.scheduler.hosts import Hosts, Version
-from steelyard.scheduler.ranking import Draw, PluginSet, Rankings
+from steelyard.scheduler.ranking import Draw, PluginSet, Ranking, Rankings
 from steelyard.weighers.base import WEIGHERS, Weigher
 
 
@@ -111,13 +111,10 @@ class KeptAnswersChoosing:
     def choose(self, request: Request) -> Choice:
         moment = _Moment(self._hosts.version, request, dict(self._rejected))
         plan = self._plan(request)
+        ranking = self._shared(request, plan) or self._ranking(request, plan)
         self._first = first = self._first or moment
-        ranking = self._rankings.of(
-            request, plan.by_kind, plan.by_host, self._multipliers, of_hosts=plan.of_hosts
-        )
-        ranking.refresh(request)
         found = ranking.choose(
-            plan.asked.filters,
+            plan.asked,
             self.examiner.weighers,
             request,
             self._excluded.union(self._rejected),
@@ -129,6 +126,39 @@ class KeptAnswersChoosing:
         self._rejected |= dict.fromkeys(found.rejected, request)
         chosen = Weighed(self._hosts.version[found.host], found.weights)
         return Choice(chosen, found.fitting, lambda: self._examined(first, moment, logs=False))
+
+    def _ranking(self, request: Request, plan: AnswerPlan) -> Ranking:
+        """Return the ranking with the kept answers of the plan."""
+        of_hosts = plan.of_hosts or self._hosts.kinds.mostly_differ
+        ranking = self._rankings.of(
+            request, plan.by_kind, plan.by_host, self._multipliers, of_hosts=of_hosts
+        )
+        ranking.refresh(request)
+        return ranking
+
+    def _shared(self, request: Request, plan: AnswerPlan) -> Ranking | None:
+        """Return the ranking for the flavor alone if it suits a request with a server group.
+
+        Answers by kind depend on the flavor only. So requests for all groups share one ranking, in
+        which more plugins answer by kind, unless it lacks hosts that such a filter rejects.
+        """
+        if type(request) is not Request or request.instance_group is None:
+            return None
+        plain = Request(request.flavor)
+        of_flavor = self._plan(plain)
+        kept = of_flavor.by_kind
+        if (
+            of_flavor.by_host
+            or of_flavor.asked
+            or not (
+                plan.by_kind.filters.keys() <= kept.filters.keys()
+                and plan.by_kind.weighers.keys() <= kept.weighers.keys()
+            )
+        ):
+            return None
+        ranking = self._ranking(plain, AnswerPlan(kept, of_flavor.by_host, plan.asked))
+        more = kept.filters.keys() - plan.by_kind.filters.keys()
+        return ranking if ranking.rejecting.isdisjoint(more) else None
 
     def _plan(self, request: Request) -> AnswerPlan:
         """Return how the answers to the request are kept.

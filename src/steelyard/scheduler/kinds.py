@@ -17,12 +17,15 @@ class Kinds:
         """The hosts of each kind, in ascending order. A kind that hosts have left has none."""
         self.of_host: list[int] = []
         """The kind of each host."""
+        self.mostly_differ = False
+        """Whether most kinds had only one host at first, so that there is little to share."""
         self.changes: list[tuple[int, int, int]] = []
         """The changes of hosts so far, each with the host, its old kind and its new kind."""
         for index, state in enumerate(states):
             kind = self._number(state)
             self.hosts[kind].append(index)
             self.of_host.append(kind)
+        self.mostly_differ = 2 * len(self.samples) > len(self.of_host)
 
     def change(self, index: int, state: HostState) -> None:
         """Set the state of the host, which may be of another kind now."""

@@ -43,10 +43,13 @@ class PluginSet:
         return bool(self.filters or self.weighers)
 
     def answers(
-        self, states: Sequence[HostState], request: Request
+        self, states: Sequence[HostState], request: Request, rejecting: set[str]
     ) -> tuple[list[int], dict[str, list[float]]]:
-        """Return the positions of the hosts that pass, and the raw weights of these hosts."""
-        passing = passing_positions(self.filters, states, request)
+        """Return the positions of the hosts that pass, and the raw weights of these hosts.
+
+        The names of the filters that reject a host are added to ``rejecting``.
+        """
+        passing = passing_positions(self.filters, states, request, rejecting)
         weighed = [Weighed(states[each]) for each in passing]
         return passing, {
             name: raw_weights(name, weigher, weighed, request)
@@ -55,14 +58,22 @@ class PluginSet:
 
 
 def passing_positions(
-    filters: Mapping[str, Filter], states: Sequence[HostState], request: Request
+    filters: Mapping[str, Filter],
+    states: Sequence[HostState],
+    request: Request,
+    rejecting: set[str],
 ) -> list[int]:
-    """Return the positions of the hosts that pass the filters."""
+    """Return the positions of the hosts that pass the filters.
+
+    The names of the filters that reject a host are added to ``rejecting``.
+    """
     passing = list(range(len(states)))
     for name, filter_ in filters.items():
         with plugins.blamed(FILTERS, name):
             found = answers(filter_, [states[each] for each in passing], request)
-        passing = list(itertools.compress(passing, found))
+        if not all(found):
+            rejecting.add(name)
+            passing = list(itertools.compress(passing, found))
     return passing
 
 
@@ -138,6 +149,8 @@ class Ranking:
         self._by_kind = by_kind
         self._by_host = by_host
         self._of_hosts = of_hosts
+        self.rejecting: set[str] = set()
+        """The names of the filters that have rejected a host."""
         self._changes_seen = 0
         self._answers = bytearray()
         self._passing = bytearray()
@@ -177,7 +190,7 @@ class Ranking:
 
     def choose(
         self,
-        asked: Mapping[str, Filter],
+        asked: PluginSet,
         weighers: Mapping[str, Weigher],
         request: Request,
         excluded: Collection[int],
@@ -185,11 +198,12 @@ class Ranking:
     ) -> Ranked | None:
         """Return the host for the next server; None if no host fits.
 
-        ``asked`` are the filters that are asked about every host. The answers of ``weighers`` that
-        are not kept are asked for too. Both are possible only if single hosts are ranked.
+        ``asked`` are the plugins that are asked about every host, which is possible only if single
+        hosts are ranked. The answers of the other ``weighers`` are kept.
         """
         fitting = _Fitting.of(self._without(excluded))
-        rejected = self._rejected(fitting.flags, asked, request) if asked else frozenset()
+        filters = asked.filters
+        rejected = self._rejected(fitting.flags, filters, request) if filters else frozenset()
         if rejected:
             for unit in rejected:
                 fitting.flags[unit] = False
@@ -198,7 +212,8 @@ class Ranking:
             return None
         numbers, total = fitting.numbers, fitting.zeros()
         scores = [
-            self._score(fitting, name, weigher, request) for name, weigher in weighers.items()
+            self._score(fitting, name, weigher, request, is_asked=name in asked.weighers)
+            for name, weigher in weighers.items()
         ]
         for each in scores:
             total = numbers.sum(total, numbers.product(each.normalised, each.multipliers))
@@ -226,7 +241,7 @@ class Ranking:
         of_units = [kinds.of_host[unit] for unit in asked] if self._of_hosts else asked
         distinct = sorted(set(of_units))
         samples = [kinds.samples[kind] for kind in distinct]
-        positions, weights = self._by_kind.answers(samples, request)
+        positions, weights = self._by_kind.answers(samples, request, self.rejecting)
         if not self._of_hosts:
             return [distinct[each] for each in positions], weights
         of_kinds = {distinct[position]: number for number, position in enumerate(positions)}
@@ -236,7 +251,7 @@ class Ranking:
         if not self._by_host:
             return passing, weights
         states = [self._hosts.version[unit] for unit in passing]
-        positions, more = self._by_host.answers(states, request)
+        positions, more = self._by_host.answers(states, request, self.rejecting)
         left = {name: list(map(raw.__getitem__, positions)) for name, raw in weights.items()}
         return [passing[each] for each in positions], {**left, **more}
 
@@ -264,12 +279,14 @@ class Ranking:
         """Return the hosts that pass so far and that the asked filters reject."""
         hosts = list(itertools.compress(itertools.count(), passing))
         states = [each.obj for each in self._hosts.weighed(passing)]
-        kept = passing_positions(asked, states, request)
+        kept = passing_positions(asked, states, request, set())
         return frozenset(hosts).difference(map(hosts.__getitem__, kept))
 
-    def _score(self, fitting: _Fitting, name: str, weigher: Weigher, request: Request) -> _Score:
+    def _score(
+        self, fitting: _Fitting, name: str, weigher: Weigher, request: Request, *, is_asked: bool
+    ) -> _Score:
         numbers = fitting.numbers
-        if name in self._raw:
+        if not is_asked:
             raw = fitting.column(self._raw[name])
             multipliers = self._multipliers.get(name) or self._hosts.multipliers(name, weigher)
             multiplied = fitting.column(multipliers)
