@@ -1,7 +1,7 @@
 """The live page as a WSGI application.
 
 It is read-only and has no access control: every client sees the whole cloud. It accepts only the
-host names that it is served under, so that pages of other sites cannot query it through the
+host names that it is served under, and no requests that a page of another site makes through the
 reader's browser.
 """
 
@@ -18,6 +18,7 @@ from oslo_log import log as logging
 
 from steelyard import errors
 from steelyard.cloud import Cloud, change_texts, changes, garbage
+from steelyard.cloud.changes import Change
 from steelyard.page import whatif
 from steelyard.page.building import view_of
 from steelyard.page.commands import Invocation
@@ -39,6 +40,11 @@ from steelyard.text import spelling
 LOG = logging.getLogger(__name__)
 
 _METHODS = ["GET", "HEAD"]
+# Each change copies a part of the cloud.
+_MOST_CHANGES = 50
+# The characters at the start and at the end of a long message.
+_MOST_SHOWN = (300, 200)
+_MISTAKES = (errors.BadRequest, errors.NotFound, errors.Conflict)
 _PAGES = "the pages are at /, /capacity and /whatif"
 _HEADERS = {
     "Content-Security-Policy": f"{policy(live=True)}; frame-ancestors 'none'",
@@ -115,7 +121,7 @@ def _is_this_machine(name: _Name) -> bool:
 
 
 class _Gate:
-    """Middleware that rejects wrong hosts and methods, and sets the security headers."""
+    """Middleware that rejects wrong hosts, origins and methods, and sets the security headers."""
 
     def __init__(self, allowed_hosts: AllowedHosts) -> None:
         self._allowed_hosts = allowed_hosts
@@ -128,6 +134,13 @@ class _Gate:
                 title="Unknown host name",
                 description=f"the request is for host {host!a}, but this server accepts "
                 f"{self._allowed_hosts}; to serve another name, start it with --host NAME",
+            )
+        # Browsers send the header to this machine and over HTTPS; other programs do not send it.
+        if req.get_header("Sec-Fetch-Site") == "cross-site":
+            raise falcon.HTTPForbidden(
+                title="Request from another site",
+                description="the request comes from a page of another site; to open this page, "
+                "enter its address in the browser",
             )
         if req.method not in _METHODS:
             raise falcon.HTTPMethodNotAllowed(
@@ -222,43 +235,81 @@ class _WhatIf:
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         served = self._current()
         cloud = served.scheduler.cloud
-        form = _changes_form(req)
-        status, found = 200, None
-        try:
-            after = _changed(cloud, form.changes)
-            if form.option:
-                wanted = (*form.changes, (form.option, form.value))
-                after = _changed(cloud, wanted)
-                form = ChangesForm(wanted)
-            if form.changes:
-                found = served.consequences(after)
-        except (errors.BadRequest, errors.NotFound, errors.Conflict) as error:
-            status = 400
-            form = dataclasses.replace(form, mistake=str(error))
-        except errors.PluginError as error:
-            _problem(resp, 500, "A plugin failed", str(error))
-            return
+        tried = _tried(cloud, _changes_form(req))
+        found, problem = None, tried.problem
+        if tried.after is not None:
+            try:
+                found = served.consequences(tried.after)
+            except errors.PolicyNotSupported as error:  # a valid result, hence no other status
+                problem = str(error)
+            except errors.PluginError as error:
+                _problem(resp, 500, "A plugin failed", str(error))
+                return
         view = WhatIfView(
             found,
-            self._invocation.command_line("whatif", form.changes),
+            self._invocation.command_line("whatif", tried.form.changes),
             domains=served.scheduler.failure_domains,
             source=self._source,
             modified=served.modified,
-            form=dataclasses.replace(form, suggestions=whatif.suggestions(cloud)),
+            problem=problem,
+            form=dataclasses.replace(tried.form, suggestions=whatif.suggestions(cloud)),
         )
-        _show(resp, render_whatif(view), status)
+        _show(resp, render_whatif(view), tried.status)
 
-    on_head = on_get
+    def on_head(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Respond without the consequences, because they are expensive."""
+        tried = _tried(self._current().scheduler.cloud, _changes_form(req))
+        resp.status = falcon.code_to_http_status(tried.status)
+        resp.content_type = falcon.MEDIA_HTML
+        resp.stream = iter(())  # falcon sends a length of 0 without a stream, which is wrong
 
 
 def _changes_form(req: falcon.Request) -> ChangesForm:
     """Return the changes in the query, and the one that was typed last."""
     changes = [text.partition(" ") for text in req.get_param_as_list("change") or ()]
-    return ChangesForm(
+    form = ChangesForm(
         tuple((option, value) for option, _, value in changes),
         req.get_param("option") or "",
-        req.get_param("value") or "",
+        (req.get_param("value") or "").strip(),
     )
+    if len(form.changes) + bool(form.option) > _MOST_CHANGES:
+        raise falcon.HTTPBadRequest(
+            title="Too many changes",
+            description=f"the page tries at most {_MOST_CHANGES} changes; for more, write them to "
+            f"a file, and run 'steelyard whatif --changes FILE'",
+        )
+    return form
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tried:
+    """The changes of a form, applied to a cloud."""
+
+    form: ChangesForm
+    after: Cloud | None
+    """The cloud after the changes; None if there are none, or if they cannot be applied."""
+    problem: str = ""
+    """The error in the changes before the typed one."""
+
+    @property
+    def status(self) -> int:
+        return 400 if self.problem or self.form.mistake else 200
+
+
+def _tried(cloud: Cloud, form: ChangesForm) -> _Tried:
+    """Apply the changes of the form to the cloud; a mistyped last one is left out."""
+    try:
+        after = _changed(cloud, form.changes)
+    except _MISTAKES as error:
+        return _Tried(form, None, _shortened(str(error)))
+    if form.option:
+        typed = (form.option, form.value)
+        try:
+            after = _changed(after, [typed])
+            form = ChangesForm((*form.changes, typed))
+        except _MISTAKES as error:
+            form = dataclasses.replace(form, mistake=_shortened(str(error)))
+    return _Tried(form, after if form.changes else None)
 
 
 def _changed(cloud: Cloud, wanted: Sequence[tuple[str, str]]) -> Cloud:
@@ -267,18 +318,30 @@ def _changed(cloud: Cloud, wanted: Sequence[tuple[str, str]]) -> Cloud:
     Raises BadRequest for an unknown or malformed change, and NotFound or Conflict for one that
     cannot be applied.
     """
-    for option, _ in wanted:
-        if option not in change_texts.OPTIONS:
-            raise errors.BadRequest(
-                f"unknown change {option!r}{spelling.near(option, change_texts.OPTIONS)}", option
-            )
     return changes.applied(
-        cloud,
-        (
-            (f"{option} {value}", change_texts.parse(option, value, cloud))
-            for option, value in wanted
-        ),
+        cloud, ((f"{option} {value}", _change(option, value, cloud)) for option, value in wanted)
     )
+
+
+def _change(option: str, value: str, cloud: Cloud) -> Change:
+    found = change_texts.OPTIONS.get(option)
+    if found is None:
+        raise errors.BadRequest(
+            f"unknown change {option!r}{spelling.near(option, change_texts.OPTIONS)}", option
+        )
+    if not value:
+        raise errors.BadRequest(f"missing value of {option}: expected {found.expected}")
+    if "\0" in value:
+        raise errors.BadRequest(
+            f"invalid value {value!r}: a command line cannot contain null characters", value
+        )
+    return change_texts.parse(option, value, cloud)
+
+
+def _shortened(message: str) -> str:
+    """Return the message without its middle if it quotes a very long value."""
+    start, end = _MOST_SHOWN
+    return message if len(message) <= start + end else f"{message[:start]} … {message[-end:]}"
 
 
 def _unreadable(

@@ -45,7 +45,7 @@ class ChangesForm:
     option: str = ""
     value: str = ""
     mistake: str = ""
-    """The error in the changes; the last one is not applied then."""
+    """The error in the change that was typed last, which is then not applied."""
     suggestions: Sequence[tuple[str, str]] = ()
     """Texts that begin values, each with the options that they suit."""
 
@@ -71,6 +71,8 @@ class WhatIfView:
     modified: datetime.datetime | None = None
     form: ChangesForm | None = None
     """The form of the live page."""
+    problem: str = ""
+    """The reason why there are no consequences of the changes."""
 
     @property
     def worse(self) -> list[str]:

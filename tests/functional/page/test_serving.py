@@ -135,6 +135,20 @@ def test_capacity_page_reports_failing_filter(cloud: Any, conf: Any) -> None:
     assert Page(answer.text).one("h1").text == "A plugin failed"
 
 
+@pytest.mark.parametrize("path", ["/", "/capacity", "/whatif", "/none"])
+def test_requests_from_other_sites_are_rejected(client: Any, path: str) -> None:
+    answer = client.simulate_get(path, headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 403
+    page = Page(answer.text)
+    assert page.one("h1").text == "Request from another site"
+    assert "enter its address in the browser" in page.one("p", "problem").text
+
+
+@pytest.mark.parametrize("site", ["same-origin", "same-site", "none"])
+def test_requests_from_the_page_and_the_reader_are_accepted(client: Any, site: str) -> None:
+    assert client.simulate_get("/", headers={"Sec-Fetch-Site": site}).status_code == 200
+
+
 def test_responses_have_security_headers(client: Any) -> None:
     for path in ("/", "/capacity", "/none"):
         headers = client.simulate_get(path).headers

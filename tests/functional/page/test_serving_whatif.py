@@ -1,14 +1,19 @@
 """The live page for changes over HTTP."""
 
+import dataclasses
 import pathlib
 from typing import Any
 
 import falcon.testing
 import pytest
 
+from steelyard.cloud import Cloud, Flavor, Host, Server
 from steelyard.filters.capacity import CapacityFilter
+from steelyard.groups import Policy, ServerGroup
 from steelyard.page.reloading import WatchedCloud
+from steelyard.page.served_cloud import ServedCloud
 from steelyard.page.serving import AllowedHosts, make_application
+from steelyard.scheduler import FilterScheduler
 from support.page.parsed_pages import Page
 from support.page.shown_cloud import CLOUD
 
@@ -66,20 +71,74 @@ def test_page_shows_consequences_and_their_command(client: Any) -> None:
         ("--set", "x", "invalid value 'x': expected flavor:NAME:KEY=VALUE or"),
         ("--forse", "x", "unknown change '--forse'; did you mean '--force'"),
         ("--in", "host:h1", "--in host:h1: host 'h1' is already in service"),
+        ("--out", "", "missing value of --out: expected host:NAME, aggregate:NAME or KEY=VALUE"),
+        ("--set", "flavor:fast:a=\0", "=\\x00': a command line cannot contain null characters"),
     ],
 )
-def test_mistake_keeps_the_changes_and_the_typed_value(
+def test_mistake_leaves_the_result_of_the_earlier_changes(
     client: Any, option: str, value: str, said: str
 ) -> None:
     page = get_page(client, "--out host:h2", status=400, option=option, value=value)
     assert said in page.by_id("mistake").text
-    assert page.by_id("try-value").attributes["value"] == value
+    field = page.by_id("try-value").attributes
+    assert field["value"] == value.replace("\0", "\\x00")
+    assert field["aria-invalid"] == "true"
     assert values(page)[0] == "--out host:h2"
+    assert page.by_id("command").text.endswith(" --out host:h2")
+    assert page.by_id("answer").text == get_page(client, "--out host:h2").by_id("answer").text
+
+
+def test_white_space_around_the_value_is_ignored(client: Any) -> None:
+    page = get_page(client, option="--out", value="\t host:h2 ")
+    assert values(page)[0] == "--out host:h2"
+
+
+def test_very_long_value_is_cut_in_the_message(client: Any) -> None:
+    page = get_page(client, status=400, option="--set", value="x" * 5000)
+    said = page.by_id("mistake").text
+    assert said.startswith("invalid value 'xxx")
+    assert said.endswith(": expected flavor:NAME:KEY=VALUE or aggregate:NAME:KEY=VALUE")
+    assert len(said) < 600
+
+
+def test_page_tries_at_most_50_changes(client: Any) -> None:
+    wanted = [f"--set flavor:fast:key={number}" for number in range(50)]
+    assert len(values(get_page(client, *wanted))) == 51
+    page = get_page(client, *wanted, status=400, option="--out", value="host:h2")
+    assert page.one("h1").text == "Too many changes"
+    assert "run 'steelyard whatif --changes FILE'" in page.one("p", "problem").text
+
+
+def test_head_has_the_status_without_the_consequences(client: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(CapacityFilter, "passing", lambda *_: 1 / 0)
+    for change, status in (("--out host:h2", 200), ("--out host:h9", 400)):
+        answer = client.simulate_head("/whatif", params={"change": change})
+        assert (answer.status_code, answer.content) == (status, b"")
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert "content-length" not in answer.headers
+
+
+def test_unsupported_policy_is_a_result(configured: Any) -> None:
+    host = Host("h1", 4, 4096, 100)
+    flavor = Flavor("small", 1, 1024, 10)
+    cloud = Cloud(
+        {"h1": host, "h2": dataclasses.replace(host, name="h2")},
+        {},
+        {"small": flavor},
+        {"near": ServerGroup("near", Policy.SOFT_AFFINITY)},
+    ).with_servers([Server("u", "one", flavor, "h1", "near")])
+    served = ServedCloud(FilterScheduler(cloud, configured("soft_affinity_weight_multiplier = 0")))
+    application = make_application(lambda: served, AllowedHosts("127.0.0.1"))
+    client = falcon.testing.TestClient(application, headers={"Host": "127.0.0.1"})
+    page = get_page(client, "--out host:h1")
+    assert page.by_id("problem").text.startswith("policy 'soft-affinity' of server group 'near' ")
+    assert "aria-invalid" not in page.by_id("try-value").attributes
 
 
 def test_mistake_in_an_earlier_change_is_reported(client: Any) -> None:
     page = get_page(client, "--out host:h9", status=400)
-    assert "no host 'h9'" in page.by_id("mistake").text
+    assert "aria-invalid" not in page.by_id("try-value").attributes
+    assert "no host 'h9'" in page.by_id("problem").text
 
 
 def test_failing_filter_is_reported(client: Any, monkeypatch: Any) -> None:
