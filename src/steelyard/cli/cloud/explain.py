@@ -128,7 +128,7 @@ def _check(parsed_args: argparse.Namespace) -> None:
         raise errors.BadRequest(f"invalid --limit {parsed_args.limit}: expected at least 1")
     if parsed_args.html is not None:
         _require_no_table(parsed_args)
-        pages.require_another_file(parsed_args.html, parsed_args)
+        pages.require_writable(parsed_args.html, parsed_args)
 
 
 def _is_wanted(explanation: HostExplanation, parsed_args: argparse.Namespace) -> bool:

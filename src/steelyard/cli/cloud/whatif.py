@@ -1,7 +1,7 @@
 """The command ``whatif``."""
 
 import argparse
-import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,7 +16,7 @@ from steelyard.cloud.files import saving
 from steelyard.findings import Check, Finding
 from steelyard.page.whatif import WhatIfView
 from steelyard.scheduler import FilterScheduler
-from steelyard.text import escapes
+from steelyard.text import escapes, whole_files
 from steelyard.text.wording import counted
 
 _WORSE = 1
@@ -101,27 +101,25 @@ class WhatIf(Showing):
                 "--write and --against cannot be used together: the file that --against names has "
                 "the changed cloud"
             )
-        if parsed_args.html is not None:
-            _require_page(parsed_args)
+        _check_files(parsed_args)
         before = clouds.described(parsed_args)
         after, missing = changes.changed(before, parsed_args)
         baseline = whatif.Baseline(before, self.configuration())
         with filter_logs.suppressed():
             found = whatif.consequences(baseline, after, progress.watched, missing)
+        if parsed_args.html is not None:
+            pages.write(self._page(parsed_args, found, baseline), parsed_args.html, self)
         if parsed_args.write is not None:
             saving.create(parsed_args.write, after)
         worse = found.worse(strict=parsed_args.strict)
         values: tuple[Any, ...] = (list(_lines(found)),)
         if parsed_args.formatter != formats.TEXT:
             values = tuple(whatif.as_dict(found, strict=parsed_args.strict).values())
-        shown = Shown(
+        return Shown(
             values=values,
             told=[f"worse: {', '.join(worse)}" if worse else "nothing is worse"],
             status=_WORSE if worse else 0,
         )
-        if parsed_args.html is None:
-            return shown
-        return _Page(**vars(shown), html=self._page(parsed_args, found, baseline))
 
     def _page(
         self, parsed_args: argparse.Namespace, found: Consequences, baseline: whatif.Baseline
@@ -146,9 +144,8 @@ class WhatIf(Showing):
         return invocation.command_line("whatif", parsed_args.changes or ())
 
     def write(self, result: Shown, names: tuple[str, ...], parsed_args: argparse.Namespace) -> int:
-        if not isinstance(result, _Page):
+        if parsed_args.html is None:
             return super().write(result, names, parsed_args)
-        pages.write(result.html, parsed_args.html, self)
         for line in result.told:
             self.tell(line)
         return result.status
@@ -157,19 +154,28 @@ class WhatIf(Showing):
         return tuple(row)  # the text is escaped, and the documents have their own escapes
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Page(Shown):
-    """A result that is written as a page."""
+def _check_files(parsed_args: argparse.Namespace) -> None:
+    """Raise an error if a file cannot be written, before anything is computed.
 
-    html: str
-
-
-def _require_page(parsed_args: argparse.Namespace) -> None:
-    """Raise BadRequest if a page and something else is requested, or a page instead of a file."""
-    if parsed_args.formatter != formats.TEXT:
-        raise errors.BadRequest("--html writes a page instead of text: leave out -f")
-    others = (parsed_args.changes_file, parsed_args.against, parsed_args.write)
-    pages.require_another_file(parsed_args.html, parsed_args, *others)
+    Raises Conflict if the changed cloud would replace a file, and BadRequest for other mistakes.
+    """
+    html, write = parsed_args.html, parsed_args.write
+    if html is not None:
+        if parsed_args.formatter != formats.TEXT:
+            raise errors.BadRequest("--html writes a page instead of text: leave out -f")
+        others = {
+            "changes": parsed_args.changes_file,
+            "against": parsed_args.against,
+            "write": write,
+        }
+        pages.require_writable(html, parsed_args, **others)
+    if write is not None:
+        if os.path.exists(write):
+            raise errors.Conflict(f"{write!r} already exists")
+        try:
+            whole_files.require_writable(write)
+        except OSError as error:
+            raise errors.BadRequest(f"cannot write {write!r}: {error.strerror}") from error
 
 
 def _lines(found: Consequences) -> Iterator[str]:

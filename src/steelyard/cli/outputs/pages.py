@@ -29,12 +29,30 @@ def invocation(
     return Invocation(command.app.options.config_file, (source, *options))
 
 
-def require_another_file(html: str, parsed_args: argparse.Namespace, *others: str | None) -> None:
-    """Raise BadRequest if the page would replace the cloud file or another file that is read."""
-    read = {"cloud file": None if parsed_args.example else clouds.file_name(parsed_args)}
-    for what, path in (*read.items(), *(("file to read", other) for other in others)):
-        if path and os.path.exists(path) and os.path.exists(html) and os.path.samefile(path, html):
+def require_writable(html: str, parsed_args: argparse.Namespace, **others: str | None) -> None:
+    """Raise BadRequest if the page cannot be written to the file, or would replace another one.
+
+    ``others`` are the other files of the command, by the names of their options.
+    """
+    if html == "-":
+        return
+    named = {f"file of --{option}": path for option, path in others.items()}
+    if not parsed_args.example:
+        named["cloud file"] = clouds.file_name(parsed_args)
+    for what, path in named.items():
+        if path not in (None, "-") and _is_same(path, html):
             raise errors.BadRequest(f"--html {html}: this is the {what}; name another file")
+    try:
+        whole_files.require_writable(html)
+    except OSError as error:
+        raise errors.BadRequest(f"cannot write {html!r}: {error.strerror}") from error
+
+
+def _is_same(path: str, other: str) -> bool:
+    """Return whether both paths lead to one file, which need not exist yet."""
+    if os.path.exists(path) and os.path.exists(other):
+        return os.path.samefile(path, other)
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def write(page: str, path: str, command: Command) -> None:

@@ -298,6 +298,30 @@ def test_page_never_replaces_a_file_that_is_read(
     assert files[read].read_text() == before
 
 
+def test_page_never_replaces_the_written_cloud(run: Run, cloud: pathlib.Path) -> None:
+    link = cloud.with_name("link.html")
+    link.symlink_to("new.yaml")
+    for html in (cloud.with_name("new.yaml"), link):
+        new = cloud.with_name("new.yaml")
+        ran = run("whatif", "--cloud", cloud, "--out", "host:h1", "--write", new, "--html", html)
+        assert (ran.status, ran.out) == (2, "")
+        assert f"--html {html}: this is the file of --write; name another file" in ran.err
+        assert not new.exists()
+
+
+@pytest.mark.parametrize("missing", ["--write", "--html"])
+def test_no_file_is_written_if_one_of_them_cannot_be(
+    run: Run, cloud: pathlib.Path, missing: str
+) -> None:
+    files = {"--write": cloud.with_name("new.yaml"), "--html": cloud.with_name("new.html")}
+    files[missing] = cloud.with_name("none") / "new"
+    argv = [word for each in files.items() for word in each]
+    ran = run("whatif", "--cloud", cloud, "--out", "host:h1", *argv)
+    assert (ran.status, ran.out) == (2, "")
+    assert f"cannot write '{files[missing]}': No such file or directory" in ran.err
+    assert list(cloud.parent.iterdir()) == [cloud]
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
