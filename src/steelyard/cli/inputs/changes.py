@@ -1,7 +1,7 @@
 """The options that change a cloud."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from steelyard import errors
@@ -80,15 +80,14 @@ def changed(cloud: Cloud, parsed_args: argparse.Namespace) -> Changed:
             f"no change: add one of {options}, a file with --changes, or another cloud file with "
             f"--against"
         )
-    return Changed(changes.applied(cloud, _wanted(cloud, parsed_args)))
-
-
-def _wanted(cloud: Cloud, parsed_args: argparse.Namespace) -> Iterator[tuple[str, Change]]:
-    """Yield the changes, each with its place."""
     if parsed_args.changes_file is not None:
-        for number, change in enumerate(changes_file.load(parsed_args.changes_file), 1):
-            yield f"{parsed_args.changes_file}: change {number}", change
-    for option, text in parsed_args.changes or ():
+        cloud = changes_file.applied(parsed_args.changes_file, cloud)
+    return Changed(changes.applied(cloud, _wanted(cloud, parsed_args.changes or ())))
+
+
+def _wanted(cloud: Cloud, given: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Change]]:
+    """Yield the changes of the options, each with its place."""
+    for option, text in given:
         place = f"{option} {text}"
         try:
             change = change_texts.parse(option, text, cloud)

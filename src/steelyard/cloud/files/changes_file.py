@@ -1,9 +1,10 @@
-"""Reading of files with changes of a cloud."""
+"""Files with changes of a cloud."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
+from steelyard import errors
 from steelyard.aggregates import FORCE_KEY
 from steelyard.cloud.changes import (
     Change,
@@ -17,20 +18,30 @@ from steelyard.cloud.changes import (
 )
 from steelyard.cloud.files import entries, loading, syntax
 from steelyard.cloud.files.syntax import Mistake, Path
+from steelyard.cloud.model import Cloud
 
 
-def load(path: str | os.PathLike[str]) -> list[Change]:
-    """Return the changes in a YAML or JSON file, in their order.
+def applied(path: str | os.PathLike[str], cloud: Cloud) -> Cloud:
+    """Return the cloud after the changes in a YAML or JSON file, in their order.
 
-    Raises InvalidCloud if the file is malformed. The names in it are not looked up.
+    Raises InvalidCloud if the file is malformed or a change cannot be applied.
     """
 
-    def read(file: IO[str], name: str) -> list[Change]:
+    def read(file: IO[str], name: str) -> Cloud:
         content = syntax.parsed(file, name)
         with syntax.placing_mistakes(file, name, entries.numbered("change")):
-            return list(_changes(content))
+            return _applied(list(_changes(content)), cloud)
 
     return loading.loaded(path, read)
+
+
+def _applied(changes: Sequence[Change], cloud: Cloud) -> Cloud:
+    for index, change in enumerate(changes):
+        try:
+            cloud = change.applied(cloud)
+        except (errors.NotFound, errors.Conflict) as error:
+            raise Mistake(error.message, (str(index),), text=error.text) from error
+    return cloud
 
 
 def _changes(content: Any) -> Iterator[Change]:
@@ -38,6 +49,11 @@ def _changes(content: Any) -> Iterator[Change]:
         raise Mistake(f"expected a list of at least one change, got {entries.shown(content)}")
     for index, value in enumerate(content):
         path = (str(index),)
+        if not isinstance(value, dict):
+            raise Mistake(
+                f"expected a mapping such as {{out: {_FORMS['out']}}}, got {entries.shown(value)}",
+                path,
+            )
         found = entries.fields(value, path, optional=tuple(_READERS))
         if len(found) != 1:
             raise Mistake(
@@ -46,6 +62,11 @@ def _changes(content: Any) -> Iterator[Change]:
                 path,
             )
         ((kind, fields),) = found.items()
+        if kind in _FORMS and not isinstance(fields, dict):
+            raise Mistake(
+                f"expected a mapping such as {_FORMS[kind]}, got {entries.shown(fields)}",
+                (*path, kind),
+            )
         yield _READERS[kind](fields, (*path, kind))
 
 
@@ -115,6 +136,15 @@ _READERS: Mapping[str, Callable[[Any, Path], Change]] = {
     "out": _out,
     "in": _in,
 }
+_FORMS = {
+    "set": "{flavor: NAME, key: KEY, value: VALUE}",
+    "unset": "{flavor: NAME, key: KEY}",
+    "add-host": "{aggregate: NAME, host: NAME}",
+    "remove-host": "{aggregate: NAME, host: NAME}",
+    "out": "{host: NAME}",
+    "in": "{host: NAME}",
+}
+"""The forms of the changes that are mappings."""
 
 
 def _part(value: Any, path: Path, others: tuple[str, ...]) -> tuple[KeyedPart, dict[str, Any]]:

@@ -350,4 +350,4 @@ def test_mistake_in_a_file_names_the_change(
     file.write_text("- force: fast\n- force: fsat\n")
     status, _, err = run("whatif", "--cloud", cloud, "--changes", file)
     assert status == 2
-    assert f"{file}: change 2: no aggregate 'fsat'; did you mean 'fast'?" in err
+    assert f"{file}:2: change 2: no aggregate 'fsat'; did you mean 'fast'?" in err

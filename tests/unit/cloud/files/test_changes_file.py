@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from steelyard.aggregates import FORCE_KEY
+from steelyard.cloud import Aggregate, Cloud, Flavor, Host, changes
 from steelyard.cloud.changes import (
     KeyedPart,
     SetKey,
@@ -16,7 +17,7 @@ from steelyard.cloud.changes import (
     TakeOutAggregate,
     TakeOutByMetadata,
 )
-from steelyard.cloud.files import changes_file
+from steelyard.cloud.files import changes_file, saving
 from steelyard.errors import InvalidCloud
 
 TEXT = """\
@@ -34,7 +35,24 @@ TEXT = """\
 """
 
 
-def test_load_returns_the_changes_in_order(tmp_path: pathlib.Path) -> None:
+CLOUD = Cloud(
+    {
+        name: Host(name, 4, 4096, 100, out_of_service="down" if name == "n4" else "")
+        for name in ("n1", "n2", "n3", "n4", "n5")
+    },
+    {
+        "ssd": Aggregate("ssd", {}, ("n2",)),
+        "row": Aggregate("row", {"rack": "r7"}, ("n5",)),
+    },
+    {"m1.large": Flavor("m1.large", 1, 1024, 10, {"trait:A": "required"})},
+)
+
+
+def described(cloud: Cloud) -> str:
+    return saving.as_text(cloud, "cloud.json")
+
+
+def test_changes_are_applied_in_order(tmp_path: pathlib.Path) -> None:
     expected = [
         SetKey(KeyedPart.FLAVOR, "m1.large", "tier", "gold"),
         SetKey(KeyedPart.AGGREGATE, "ssd", "rack", "7"),
@@ -48,12 +66,13 @@ def test_load_returns_the_changes_in_order(tmp_path: pathlib.Path) -> None:
         TakeOutByMetadata("rack", "r7"),
         TakeIn("n4"),
     ]
+    after = changes.applied(CLOUD, [("", change) for change in expected])
     written = tmp_path / "changes.yaml"
     written.write_text(TEXT)
-    assert changes_file.load(written) == expected
+    assert described(changes_file.applied(written, CLOUD)) == described(after)
     as_json = tmp_path / "changes.json"
     as_json.write_text(json.dumps(yaml.load(TEXT, yaml.BaseLoader)))
-    assert changes_file.load(as_json) == expected
+    assert described(changes_file.applied(as_json, CLOUD)) == described(after)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +80,11 @@ def test_load_returns_the_changes_in_order(tmp_path: pathlib.Path) -> None:
     [
         ("[]", r"expected a list of at least one change, got \[\]"),
         ("force: ssd", "expected a list of at least one change, got {"),
-        ("- ssd", ":1: change 1: expected a mapping"),
+        ("- ssd", ':1: change 1: expected a mapping such as {out: {host: NAME}}, got "ssd"'),
+        ("- out: n1", ':1: change 1: out: expected a mapping such as {host: NAME}, got "n1"'),
+        ("- set: [a]", "change 1: set: expected a mapping such as {flavor: NAME, key: KEY, "),
+        ("- out: {host: n1}\n\n- out: {host: zz}", ":3: change 2: no host 'zz'"),
+        ("- out: {host: n1}\n- in: {host: n2}", ":2: change 2: host 'n2' is already in service"),
         ("- {forse: ssd}", ":1: change 1: forse: unknown key 'forse'; did you mean 'force'"),
         ("- {force: a, unforce: b}", ":1: change 1: expected one of set, unset, .*, got {"),
         ("- {}", ":1: change 1: expected one of set, unset"),
@@ -87,4 +110,4 @@ def test_malformed_file_is_an_error_with_its_place(
     written = tmp_path / "changes.yaml"
     written.write_text(text)
     with pytest.raises(InvalidCloud, match=said):
-        changes_file.load(written)
+        changes_file.applied(written, CLOUD)
