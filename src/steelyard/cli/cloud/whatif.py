@@ -229,14 +229,21 @@ def _named(server: Server) -> str:
 
 
 def _flavor(change: FlavorChange) -> list[str]:
-    hosts = f"hosts {_number(change.hosts_before)} -> {_number(change.hosts_after)}"
-    more = f"more servers {_number(change.capacity_before)} -> {_number(change.capacity_after)}"
+    before, after = change.hosts_before, change.hosts_after
+    more_before, more_after = change.capacity_before, change.capacity_after
+    if before is None or more_before is None:
+        return [f"{change.flavor}: a new flavor, {_room(after or 0, more_after or 0)}"]
+    if after is None or more_after is None:
+        return [f"{change.flavor}: removed, was {_room(before, more_before)}"]
     causes = [f"    {counted(each.hosts, 'host')}: {each.cause}" for each in change.causes]
-    return [f"{change.flavor}: {hosts}, {more}", *causes]
+    return [
+        f"{change.flavor}: hosts {before} -> {after}, more servers {more_before} -> {more_after}",
+        *causes,
+    ]
 
 
-def _number(number: int | None) -> str:
-    return "no flavor" if number is None else str(number)
+def _room(hosts: int, more: int) -> str:
+    return f"on {counted(hosts, 'host')}, {counted(more, 'more server')}"
 
 
 def _finding(finding: Finding) -> list[str]:

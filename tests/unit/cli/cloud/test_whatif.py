@@ -235,6 +235,21 @@ def test_nothing_differs(run: Run, cloud: pathlib.Path) -> None:
     assert ran == (0, "nothing differs\n", "steelyard: nothing is worse\n")
 
 
+def test_new_and_removed_flavors_have_the_numbers_of_one_cloud(
+    run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    other = tmp_path / "other.yaml"
+    cloud.write_text(CLOUD.replace("  quick: {host: h1, flavor: fast}\n", ""))
+    fast, wide = "  fast: {vcpus: 1, ram_mb: 3072", "  wide: {vcpus: 1, ram_mb: 1024"
+    other.write_text(cloud.read_text().replace(fast, wide))
+    _, out, _ = run("whatif", "--cloud", cloud, "--against", other)
+    assert out.splitlines()[:3] == [
+        "flavors that differ: 2",
+        "    fast: removed, was on 1 host, 1 more server",
+        "    wide: a new flavor, on 1 host, 3 more servers",
+    ]
+
+
 def test_strict_counts_any_decrease(run: Run, cloud: pathlib.Path) -> None:
     cloud.write_text(CLOUD.replace('out_of_service: "disabled"', "").replace("one:", "# one:"))
     argv = ("whatif", "--cloud", cloud, "--out", "host:h2")
