@@ -196,7 +196,7 @@ def consequences(
     or a weigher fails.
     """
     before, conf = baseline.cloud, baseline.conf
-    displaced, stranded, settled = _settled(before, after, conf)
+    displaced, stranded, settled = _settled(before, after, conf, missing)
     # Servers without a host violate no policy, and hosts that no longer exist need no flavor.
     left = settled.without_servers([each.server.uuid for each in stranded])
     checked = dataclasses.replace(
@@ -219,13 +219,13 @@ def consequences(
 
 
 def _settled(
-    before: Cloud, after: Cloud, conf: cfg.ConfigOpts | None
+    before: Cloud, after: Cloud, conf: cfg.ConfigOpts | None, missing: Collection[str]
 ) -> tuple[tuple[Displaced, ...], tuple[Stranded, ...], Cloud]:
     """Return the servers that must move, those that cannot, and the cloud after the moves."""
     gone = {
         name
         for name, host in before.hosts.items()
-        if after.hosts[name].out_of_service and not host.out_of_service
+        if name in missing or (after.hosts[name].out_of_service and not host.out_of_service)
     }
     if not gone:
         return (), (), after

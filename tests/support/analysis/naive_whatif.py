@@ -42,7 +42,8 @@ def naive_consequences(
     gone = {
         name
         for name, host in after.hosts.items()
-        if host.out_of_service and name in before.hosts and not before.hosts[name].out_of_service
+        if name in missing
+        or (host.out_of_service and name in before.hosts and not before.hosts[name].out_of_service)
     }
     settled, moved, stranded = _evacuated(after, gone, conf)
     numbers, causes = {}, {}
@@ -60,11 +61,7 @@ def naive_consequences(
     wrong = {each.server.uuid for each in misplaced(Fitting(left, conf))} - {
         each.server.uuid for each in misplaced(Fitting(before, conf))
     }
-    new = {
-        key
-        for key, each in later.items()
-        if key not in found or not _offenders(each).items() <= _offenders(found[key]).items()
-    }
+    new = {key for key, each in later.items() if key not in found or _is_worse(found[key], each)}
     known = [each for each in numbers.values() if None not in each]
     worse = bool(
         stranded
@@ -97,8 +94,21 @@ def _findings(cloud: Cloud, conf: cfg.ConfigOpts) -> dict[Any, Finding]:
     return found
 
 
-def _offenders(finding: Finding) -> dict[str, bool]:
-    return {each["uuid"]: True for each in finding.details.get("servers", ())}
+def _is_worse(before: Finding, after: Finding) -> bool:
+    """Return whether a finding is about more servers, or about larger amounts."""
+    servers = [
+        {each["uuid"] for each in side.details.get("servers", ())} for side in (before, after)
+    ]
+    excesses = [
+        {
+            each["resource_class"]: each["allocated"] - each["limit"]
+            for each in side.details.get("resources", ())
+        }
+        for side in (before, after)
+    ]
+    return bool(servers[1] - servers[0]) or any(
+        excess > excesses[0].get(name, 0) for name, excess in excesses[1].items()
+    )
 
 
 def _is_bad(finding: Finding) -> bool:

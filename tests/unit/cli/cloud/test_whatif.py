@@ -166,6 +166,7 @@ def test_filters_on_trial_count_for_moves(
     found = json.loads(run(*argv).out)
     assert found["displaced"] == []
     assert {each["server"] for each in found["stranded"]} == {"one", "quick"}
+    assert [(each["server"], each["to"]) for each in found["displaced"]] == [("idle", "h2")]
 
 
 def test_host_goes_out_only_if_a_filter_rejects_it(
@@ -182,6 +183,7 @@ def test_host_goes_out_only_if_a_filter_rejects_it(
 def test_missing_host_and_stranded_server_are_reported_once(
     run: Run, cloud: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
+    cloud.write_text(f"{CLOUD}  idle: {{host: h3, flavor: small}}\n")  # out of service already
     other = tmp_path / "other.yaml"
     other.write_text(
         "hosts:\n  h2: {vcpus: 4, ram_mb: 4096, disk_gb: 100}\n"
