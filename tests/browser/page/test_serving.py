@@ -350,6 +350,11 @@ def test_capacity_page_leads_to_decision_of_flavor(opened: Open, served: Served)
     assert cells.count() == 0
     assert page.locator("#room tbody th").nth(1).inner_text().split() == ["a", "4", "hosts"]
     expect(page.locator("#room thead th", has_text="huge")).to_contain_text("fits no host")
+    page.fill("#find-flavor", "fits no host")
+    assert page.locator("#room thead a").all_inner_texts() == ["huge"]
+    expect(page.locator("#count")).to_have_text(
+        "4 of 4 rows, 1 of 3 flavors, 1 of them fits no host"
+    )
     page.select_option("#by", "room")
     page.get_by_role("button", name="Show").click()
     expect(page.locator("#room thead th").first).to_have_text("room")

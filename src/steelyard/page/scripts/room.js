@@ -3,6 +3,7 @@
 const MOST_ROWS = 50; // shown at first
 const OF_NAME = 170; // pixels of the column with the names
 const OF_FLAVOR = 100; // pixels that the column of a flavor needs
+const NOWHERE = "fits no host";
 
 class RoomTable {
   constructor(main) {
@@ -15,6 +16,9 @@ class RoomTable {
     [this.before, this.after] = main.querySelectorAll(".turn button");
     this.shown = main.querySelector(".turn span");
     this.total = this.data.names.length - 1;
+    this.described = this.data.flavors.map((name, flavor) =>
+      this.fitsOn(flavor) ? name : `${name} ${NOWHERE}`,
+    );
     this.most = MOST_ROWS;
     this.first = 0; // of the flavors that are shown
     this.all = main.querySelector(".rest");
@@ -33,6 +37,11 @@ class RoomTable {
     this.show();
   }
 
+  /** Returns the number of all hosts that the flavor fits. */
+  fitsOn(flavor) {
+    return this.data.fit[flavor][this.total];
+  }
+
   get across() {
     return Math.max(1, Math.floor((this.table.parentElement.clientWidth - OF_NAME) / OF_FLAVOR));
   }
@@ -44,7 +53,8 @@ class RoomTable {
 
   show() {
     const { data, first, across } = this;
-    const flavors = found(data.flavors, this.flavorField.value);
+    const flavors = found(this.described, this.flavorField.value);
+    const nowhere = flavors.filter((flavor) => !this.fitsOn(flavor)).length;
     const rows = found(data.names.slice(0, this.total), this.rowField.value);
     const columns = flavors.slice(first, first + across);
     const most = rows.length === this.most + 1 ? Infinity : this.most;
@@ -60,6 +70,7 @@ class RoomTable {
     this.count.textContent = [
       `${written(rows.length)} of ${counted(this.total, "row")}`,
       `${written(flavors.length)} of ${counted(data.flavors.length, "flavor")}`,
+      ...(nowhere ? [`${written(nowhere)} of them ${nowhere === 1 ? NOWHERE : "fit no host"}`] : []),
     ].join(", ");
     this.before.disabled = first === 0;
     this.after.disabled = first + across >= flavors.length;
@@ -73,7 +84,7 @@ class RoomTable {
     const name = this.data.flavors[flavor];
     const head = made("th", "", { scope: "col", class: "number" });
     head.append(made("a", name, { href: `/?${new URLSearchParams({ flavor: name })}` }));
-    if (!this.data.fit[flavor][this.total]) head.append(" ", made("small", "fits no host"));
+    if (!this.fitsOn(flavor)) head.append(" ", made("small", NOWHERE));
     return head;
   }
 

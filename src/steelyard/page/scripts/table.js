@@ -350,7 +350,9 @@ class ReasonLists {
   show(all = false) {
     const parts = [];
     for (const [filter, reasons] of this.byFilter) {
-      const most = all ? Infinity : (this.most.get(filter) ?? MOST_REASONS);
+      // A button for a single reason would take the place of the reason.
+      const fits = all || reasons.length === MOST_REASONS + 1;
+      const most = fits ? Infinity : (this.most.get(filter) ?? MOST_REASONS);
       const list = made("ol", "", { class: "reasons" });
       list.append(...reasons.slice(0, most).map(itemOf));
       parts.push(made("h3", filter), list);
