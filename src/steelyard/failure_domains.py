@@ -57,7 +57,7 @@ class _List(NamedTuple):
     aggregates: Iterable[object]
     copy: Sequence[object]
     naming: frozenset[int]
-    """Those of the aggregates that name domains, by their ``id``."""
+    """The aggregates that name domains, by their ``id``."""
     place: Place
 
     def is_of(self, aggregates: Iterable[object]) -> bool:

@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from steelyard.analysis.capacity import FlavorRooms, HostRooms, Room
 from steelyard.analysis.kinds import HostKinds
-from steelyard.analysis.whatif import Baseline, Consequences, consequences
+from steelyard.analysis.whatif.baseline import Baseline
+from steelyard.analysis.whatif.consequences import Consequences, consequences
 from steelyard.cloud import Cloud
 from steelyard.cloud.host_state import host_states
 from steelyard.filters.trial import TrialMode

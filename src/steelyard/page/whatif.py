@@ -7,33 +7,19 @@ import gzip
 import json
 import urllib.parse
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from steelyard.aggregates import FORCE_KEY
-from steelyard.analysis.whatif import Consequences, FlavorChange
-from steelyard.cloud import Cloud, Server
+from steelyard.analysis.whatif.consequences import Consequences
+from steelyard.analysis.whatif.flavors import FlavorChange
+from steelyard.analysis.whatif.sections import Section, sections
+from steelyard.cloud import Cloud
 from steelyard.cloud.host_state import host_states
-from steelyard.findings import Check, Finding
 from steelyard.page.grouping import Tiles
 from steelyard.text import escapes
 
 # Higher levels take longer and save little.
 _LEVEL = 5
-
-
-class ListedDifference(NamedTuple):
-    """An entry of a list: the subject, and what is to say about it."""
-
-    name: str
-    text: str
-
-
-class Section(NamedTuple):
-    """A list of differences of one kind."""
-
-    key: str
-    title: str
-    entries: Sequence[ListedDifference]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,46 +76,7 @@ class WhatIfView:
     @property
     def sections(self) -> list[Section]:
         """The lists of differences, without empty ones."""
-        found = self.found
-        if found is None:
-            return []
-        violations = found.findings.of(violations=True)
-        others = found.findings.of(violations=False)
-        # Misplaced servers have a list of their own.
-        new = [each for each in others.new if each.check is not Check.MISPLACED_SERVER]
-        sections = [
-            Section(
-                "displaced",
-                "Servers that must move",
-                [
-                    ListedDifference(_named(each.server), f"from {each.server.host} to {each.to}")
-                    for each in found.displaced
-                ],
-            ),
-            Section(
-                "stranded",
-                "Servers that must move and that no host fits",
-                [
-                    ListedDifference(_named(each.server), f"on {each.server.host}: {each.cause}")
-                    for each in found.stranded
-                ],
-            ),
-            Section(
-                "misplaced",
-                "Servers that their own host would reject",
-                [
-                    ListedDifference(_named(each.server), f"on {each.server.host}: {each.reason}")
-                    for each in found.misplaced
-                ],
-            ),
-            Section("violated", "New violations of server groups", _entries(violations.new)),
-            Section(
-                "complied", "Resolved violations of server groups", _entries(violations.resolved)
-            ),
-            Section("found", "New findings", _entries(new)),
-            Section("resolved", "Resolved findings", _entries(others.resolved)),
-        ]
-        return [section for section in sections if section.entries]
+        return [] if self.found is None else sections(self.found)
 
 
 def suggestions(cloud: Cloud) -> list[tuple[str, str]]:
@@ -196,14 +143,3 @@ def _letters(fits: bytes, out: bytes) -> str:
 def _compressed(value: Any) -> str:
     content = gzip.compress(json.dumps(value).encode("ascii"), _LEVEL, mtime=0)
     return base64.b64encode(content).decode("ascii")
-
-
-def _named(server: Server) -> str:
-    return f"{server.name} ({server.flavor.name})"
-
-
-def _entries(findings: Iterable[Finding]) -> list[ListedDifference]:
-    return [
-        ListedDifference(f"{each.severity}: {each.check}: {each.subject}", each.message)
-        for each in findings
-    ]

@@ -20,7 +20,8 @@ from steelyard.analysis.capacity import HostRooms
 from steelyard.analysis.checks import check
 from steelyard.analysis.comparison import compare
 from steelyard.analysis.novas_rules import OwnRules
-from steelyard.analysis.whatif import Baseline, consequences
+from steelyard.analysis.whatif.baseline import Baseline
+from steelyard.analysis.whatif.consequences import consequences
 from steelyard.cli.inputs import clouds
 from steelyard.cloud import Cloud, garbage
 from steelyard.cloud.changes import TakeOutAggregate

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from oslo_config import cfg
 
 from steelyard import conf as options
-from steelyard.analysis.whatif import Baseline, Consequences, consequences
+from steelyard.analysis.whatif.baseline import Baseline
+from steelyard.analysis.whatif.consequences import Consequences, consequences
 from steelyard.cloud import Aggregate, Cloud, Flavor, Host, Server, changes
 from steelyard.cloud.changes import (
     Change,

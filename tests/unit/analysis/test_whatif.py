@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.whatif import (
+from steelyard.analysis.whatif.consequences import (
     Consequences,
     Displaced,
-    FindingChanges,
-    FlavorChange,
     NewlyMisplaced,
     Stranded,
 )
+from steelyard.analysis.whatif.findings import FindingChanges
+from steelyard.analysis.whatif.flavors import FlavorChange
 from steelyard.cloud import Cloud, Flavor, Server
 from steelyard.findings import Check, Finding, Severity, Subject, SubjectKind
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.whatif import Consequences
+from steelyard.analysis.whatif.consequences import Consequences
 from steelyard.cloud import Cloud, Flavor, Host, changes
 from steelyard.cloud.changes import TakeOut
 from steelyard.filters.capacity import CapacityFilter

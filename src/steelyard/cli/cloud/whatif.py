@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from steelyard import errors, page
-from steelyard.analysis import whatif
-from steelyard.analysis.whatif import Consequences, FlavorChange
+from steelyard.analysis.whatif.baseline import Baseline
+from steelyard.analysis.whatif.consequences import Consequences, as_dict, consequences
+from steelyard.analysis.whatif.flavors import FlavorChange
+from steelyard.analysis.whatif.sections import sections
 from steelyard.cli.commands import Showing, Shown
 from steelyard.cli.inputs import changes, clouds, parsing
 from steelyard.cli.outputs import filter_logs, formats, pages, progress
-from steelyard.cloud import Server, garbage
+from steelyard.cloud import garbage
 from steelyard.cloud.files import saving
-from steelyard.findings import Check, Finding
 from steelyard.page.whatif import WhatIfView
 from steelyard.scheduler import FilterScheduler
 from steelyard.text import escapes, whole_files
@@ -104,9 +105,9 @@ class WhatIf(Showing):
         _check_files(parsed_args)
         before = clouds.described(parsed_args)
         after, missing = changes.changed(before, parsed_args)
-        baseline = whatif.Baseline(before, self.configuration())
+        baseline = Baseline(before, self.configuration())
         with filter_logs.suppressed():
-            found = whatif.consequences(baseline, after, progress.watched, missing)
+            found = consequences(baseline, after, progress.watched, missing)
         if parsed_args.html is not None:
             pages.write(self._page(parsed_args, found, baseline), parsed_args.html, self)
         if parsed_args.write is not None:
@@ -114,7 +115,7 @@ class WhatIf(Showing):
         worse = found.worse(strict=parsed_args.strict)
         values: tuple[Any, ...] = (list(_lines(found)),)
         if parsed_args.formatter != formats.TEXT:
-            values = tuple(whatif.as_dict(found, strict=parsed_args.strict).values())
+            values = tuple(as_dict(found, strict=parsed_args.strict).values())
         return Shown(
             values=values,
             told=[f"worse: {', '.join(worse)}" if worse else "nothing is worse"],
@@ -122,7 +123,7 @@ class WhatIf(Showing):
         )
 
     def _page(
-        self, parsed_args: argparse.Namespace, found: Consequences, baseline: whatif.Baseline
+        self, parsed_args: argparse.Namespace, found: Consequences, baseline: Baseline
     ) -> str:
         view = WhatIfView(
             found,
@@ -180,52 +181,24 @@ def _check_files(parsed_args: argparse.Namespace) -> None:
 
 def _lines(found: Consequences) -> Iterator[str]:
     """Yield the lines of the text, with an empty line between sections."""
-    is_first = True
-    for title, entries in _sections(found):
-        if not entries:
-            continue
-        if not is_first:
+    listed: list[tuple[str, Sequence[Sequence[str]]]] = [
+        ("flavors that differ", list(map(_flavor, found.flavors))),
+        *(
+            (section.title, [[f"{each.name}: {each.text}"] for each in section.entries])
+            for section in sections(found)
+        ),
+    ]
+    shown = [(title, entries) for title, entries in listed if entries]
+    for number, (title, entries) in enumerate(shown):
+        if number:
             yield ""
-        is_first = False
         yield f"{title}: {len(entries)}"
         for entry in entries[:_MOST]:
             yield from (f"    {escapes.escaped(line)}" for line in entry)
         if len(entries) > _MOST:
             yield f"    and {len(entries) - _MOST} more, which -f json lists"
-    if is_first:
+    if not shown:
         yield "nothing differs"
-
-
-def _sections(found: Consequences) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
-    """Yield the title of each section, and the lines of its entries."""
-    yield "flavors that differ", list(map(_flavor, found.flavors))
-    yield (
-        "servers that must move",
-        [[f"{_named(each.server)}: {each.server.host} -> {each.to}"] for each in found.displaced],
-    )
-    yield (
-        "servers that must move and that no host fits",
-        [[f"{_named(each.server)} on {each.server.host}: {each.cause}"] for each in found.stranded],
-    )
-    yield (
-        "servers that their own host would reject",
-        [
-            [f"{_named(each.server)} on {each.server.host}: {each.reason}"]
-            for each in found.misplaced
-        ],
-    )
-    violations = found.findings.of(violations=True)
-    others = found.findings.of(violations=False)
-    # Misplaced servers are listed above.
-    new = [each for each in others.new if each.check is not Check.MISPLACED_SERVER]
-    yield "new violations of server groups", list(map(_finding, violations.new))
-    yield "resolved violations of server groups", list(map(_finding, violations.resolved))
-    yield "new findings", list(map(_finding, new))
-    yield "resolved findings", list(map(_finding, others.resolved))
-
-
-def _named(server: Server) -> str:
-    return f"{server.name} ({server.flavor.name})"
 
 
 def _flavor(change: FlavorChange) -> list[str]:
@@ -244,7 +217,3 @@ def _flavor(change: FlavorChange) -> list[str]:
 
 def _room(hosts: int, more: int) -> str:
     return f"on {counted(hosts, 'host')}, {counted(more, 'more server')}"
-
-
-def _finding(finding: Finding) -> list[str]:
-    return [f"{finding.severity}: {finding.check}: {finding.subject}: {finding.message}"]

@@ -124,8 +124,8 @@ class TextLines(base.SingleFormatter):
 def with_text(found: Any, formatter: type[Any]) -> Any:
     """Return the plugins of cliff's formatters, and this one for text."""
     # An entry point would add the format to every command of every program that uses cliff.
-    # stevedore uses the missing entry point only to describe the plugin's origin.
-    text: Any = extension.Extension(TEXT, None, formatter, formatter())  # type: ignore[arg-type]
+    point: Any = None  # stevedore uses it only to describe the origin of a plugin
+    text: Any = extension.Extension(TEXT, point, formatter, formatter())
     return found.make_test_instance([*found, text])
 
 

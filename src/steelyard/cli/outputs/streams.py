@@ -85,9 +85,9 @@ def prepare() -> None:
     """
     if sys.stdout is None:
         # Open for reading, so that writing fails as it does on a closed stream.
-        sys.stdout = open(os.devnull, encoding="utf-8")  # noqa: SIM115  (never closed)
+        sys.stdout = open(os.devnull, encoding="utf-8")  # noqa: SIM115  (used until the process exits)
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (never closed)
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (used until the process exits)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
 

@@ -1,0 +1,1 @@
+"""The consequences of changes to a cloud."""
