@@ -306,7 +306,7 @@ def _tried(cloud: Cloud, form: ChangesForm) -> _Tried:
         typed = (form.option, form.value)
         try:
             after = _changed(after, [typed])
-            form = ChangesForm((*form.changes, typed))
+            form = ChangesForm((*form.changes, typed), form.option)
         except _MISTAKES as error:
             form = dataclasses.replace(form, mistake=_shortened(str(error)))
     return _Tried(form, after if form.changes else None)

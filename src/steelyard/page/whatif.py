@@ -29,6 +29,7 @@ class ChangesForm:
     changes: tuple[tuple[str, str], ...] = ()
     """The options of the changes, each with its value."""
     option: str = ""
+    """The option that is chosen; it stays for the next change."""
     value: str = ""
     mistake: str = ""
     """The error in the change that was typed last, which is then not applied."""

@@ -55,6 +55,10 @@ def test_page_shows_consequences_and_their_command(client: Any) -> None:
         "steelyard whatif --cloud cloud.yaml --out host:h2 --force '<b>slow</b>'"
     )
     assert values(page)[:2] == ["--out host:h2", "--force <b>slow</b>"]
+    chosen = [
+        each.attributes["value"] for each in page.all("option") if "selected" in each.attributes
+    ]
+    assert (chosen, page.by_id("try-value").attributes["value"]) == (["--force"], "")
     numbers = [each.text for each in page.all("td", "number")]
     assert numbers == ["2", "1", "12", "4"]
     links = [each.attributes["href"] for each in page.all("a") if each.text == "Remove"]
