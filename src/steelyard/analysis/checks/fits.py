@@ -27,7 +27,9 @@ def flavors(fitting: Fitting, names: Iterable[str]) -> Iterator[Finding]:
                 Check.FITS_NO_HOST,
                 Subject(SubjectKind.FLAVOR, flavor),
                 f"it fits no host, not even an empty one{_described(nearest)}",
-                "change the flavor, or give the nearest host what it lacks",
+                "change the flavor, or give the nearest host what it lacks"
+                if nearest
+                else "add hosts to the cloud",
                 details=_nearest_host(nearest),
             )
         elif not fitting.any(flavor, fitting.present):

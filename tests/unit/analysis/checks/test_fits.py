@@ -198,6 +198,7 @@ def test_check_handles_cloud_without_hosts_or_flavors() -> None:
         "fits-no-host",
         "there are no hosts",
     )
+    assert finding.remedy == "add hosts to the cloud"
 
 
 def test_check_ignores_server_groups() -> None:
