@@ -160,6 +160,12 @@ def test_command_without_its_extra_names_all_its_packages(bare: pathlib.Path) ->
         ),
         (["--config-file", "a.conf", "tags", "watch"], "the message broker", "kombu", "amqp"),
         (["--config-file", "a.conf", "tags", "dispatch"], "the message broker", "kombu", "amqp"),
+        (
+            ["--config-file", "a.conf", "tags", "dead-letters", "list"],
+            "the message broker",
+            "kombu",
+            "amqp",
+        ),
     ],
 )
 def test_command_without_another_extra_names_the_feature_and_the_packages(

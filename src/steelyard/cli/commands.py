@@ -33,6 +33,7 @@ LOG = logging.getLogger(__name__)
 NO_VALID_HOST = 1
 TAG_MISSING = 1
 SOME_FAILED = 1
+NOT_CONFIRMED = 1
 USERS_MISTAKE = parsing.USAGE_ERROR
 INTERRUPTED = 130  # as in a shell, for a process that SIGINT ended
 

@@ -3,17 +3,21 @@
 import contextlib
 import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from oslo_config import cfg
 
 from steelyard import conf as options
-from steelyard import errors, plugins
+from steelyard import errors, extras, plugins
 from steelyard.sql.configured import database_url
 from steelyard.tags.backends.base import TAG_BACKENDS, TagBackend
 from steelyard.tags.database.store import TagStore
 from steelyard.tags.names import Clashes, Prefixes
 from steelyard.tags.service import TagService
 from steelyard.tags.states.values import Instance, Kind, State, Status
+
+if TYPE_CHECKING:
+    from steelyard.tags.jobs.broker import Broker
 
 # Instances that are read in one transaction.
 _AT_ONCE = 500
@@ -74,6 +78,21 @@ def transport_url(conf: cfg.ConfigOpts | None = None) -> str | None:
     if "@" in url:
         options.check_files_with(conf, options.TAGS_GROUP, ["transport_url"])
     return url
+
+
+def broker(conf: cfg.ConfigOpts | None = None, *, bound: bool = False) -> "Broker | None":
+    """Return the configured broker, or None if none is configured.
+
+    If ``bound``, its queue also receives the messages of the configured exchange.
+    """
+    url = transport_url(conf)
+    if url is None:
+        return None
+    with extras.required("amqp", "the message broker"):
+        from steelyard.tags.jobs.broker import Broker  # noqa: PLC0415  (an extra)
+    group = options.register_tags(conf)
+    exchange = (group.exchange, group.routing_key) if bound and group.exchange else None
+    return Broker(url, group.queue, exchange)
 
 
 @contextlib.contextmanager

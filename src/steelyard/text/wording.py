@@ -5,6 +5,7 @@ from typing import Any
 
 _DECIMALS = 15
 _VERY_GREAT = 1e21
+_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def counted(count: int, what: str) -> str:
@@ -17,6 +18,17 @@ def listed(names: list[str], most: int = 3) -> str:
     more = len(names) - most
     shown = ", ".join(map(repr, names[:most]))
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def duration(seconds: float) -> str:
+    """Return the time with its two greatest units, such as ``3 h 20 min``."""
+    left = int(seconds)
+    parts: list[str] = []
+    for unit, size in _UNITS:
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"
 
 
 def plain(number: Any, digits: int = 10) -> str:

@@ -26,6 +26,8 @@ from support.cli.commands import DISPLAYING
 from support.clients import canned_services
 from support.consumers.store_laws import C1, C2, P1, body
 from support.repository import ROOT
+from support.services import brokers
+from support.tags import queues
 from support.tags.databases import upgrade
 from support.tags.fake_ganeti import CLUSTER, Ganeti, served
 
@@ -94,6 +96,20 @@ def ganeti_conf() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def broker_conf() -> Iterator[None]:
+    """Configure a queue at RabbitMQ with a dead letter; skip the test without RabbitMQ."""
+    with queues.own_queue(brokers.needed()) as broker:
+        with broker.connected() as connection:
+            broker.dead_letter(connection.default_channel, b"{}", "malformed")
+        conf = pathlib.Path("broker.conf")
+        conf.touch(mode=0o600)  # it has a password
+        conf.write_text(
+            f"[steelyard_tags]\ntransport_url = {brokers.url()}\nqueue = {broker.queue.name}\n"
+        )
+        yield
+
+
+@contextlib.contextmanager
 def mycloud() -> Iterator[None]:
     """Serve a Placement with a consumer without a type."""
     version = {"id": "v1.0", "max_version": "1.39", "min_version": "1.0", "status": "CURRENT"}
@@ -117,6 +133,7 @@ PREPARED: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
     "consumers.db": consumers_db,
     "tags.db": tags_db,
     "ganeti.conf": ganeti_conf,
+    "broker.conf": broker_conf,
     "mycloud": mycloud,
 }
 """The databases and services that examples use, by the name in their command."""

@@ -84,6 +84,7 @@ EXTRAS = {
     "tags.jobs.broker": {"kombu"},
     "tags.http.client": {"keystoneauth1", "urllib3"},
     "tags.database": {"sqlalchemy"},
+    "tags.jobs.dead_letters": {"kombu"},
     "tags.jobs.dispatcher": {"kombu"},
     "tags.migrations": {"sqlalchemy"},
     "tags.http.schemas": {"jsonschema"},

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steelyard.text.wording import plain
+from steelyard.text.wording import duration, plain
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,19 @@ def test_plain_is_near_the_number(number: float, digits: int) -> None:
     assert len(text) <= 30
     assert ("e" in text) == (abs(number) >= 1e21)
     assert float(text) == pytest.approx(number, rel=10.0 ** (1 - digits), abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.9, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min 0 s"),
+        (3600 + 20 * 60 + 5, "1 h 20 min"),
+        (86400 - 1, "23 h 59 min"),
+        (3 * 86400 + 59, "3 d 0 h"),
+    ],
+)
+def test_duration_has_the_two_greatest_units(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

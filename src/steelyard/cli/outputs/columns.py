@@ -13,7 +13,7 @@ from steelyard.findings import Finding
 from steelyard.resources import described
 from steelyard.scheduler.decision import Cause, HostExplanation, Weight
 from steelyard.text import escapes, spelling
-from steelyard.text.wording import plain
+from steelyard.text.wording import duration, plain
 from steelyard.traits import Candidate
 
 # Generic for type checkers. At run time, the oldest supported cliff is not generic.
@@ -84,6 +84,7 @@ class _Sorted(_Cell):
 
 # Keys that differ from the heading in tables. Programs read them, so they do not change with it.
 _KEYS = {
+    "Age": "age_seconds",
     "Applied": "there",
     "Description": "what_it_does",
     "Observed": "what",
@@ -114,6 +115,13 @@ class Number(_Sorted):
 
     def human_readable(self) -> str:
         return "" if self._value is None else plain(self._value, 4)
+
+
+class Age(_Sorted):
+    """A time in seconds, in tables with its two greatest units; None if it is unknown."""
+
+    def human_readable(self) -> str:
+        return "" if self._value is None else duration(self._value)
 
 
 class AtLeast(_Sorted):

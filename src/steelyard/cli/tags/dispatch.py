@@ -28,17 +28,14 @@ class TagsDispatch(Command):
             from steelyard.tags.jobs.reports import Reports  # noqa: PLC0415  (as above)
         conf = self.configuration()
         group = options.register_tags(conf)
-        url = configured.transport_url(conf)
-        if url is None:
+        broker = configured.broker(conf, bound=True)
+        if broker is None:
             raise errors.BadRequest(
                 f"no broker configured: set transport_url in [{options.TAGS_GROUP}] of a "
                 f"--config-file; without one, steelyard tags watch applies outcomes itself"
             )
         with extras.required("amqp", "the message broker"):
-            from steelyard.tags.jobs.broker import Broker  # noqa: PLC0415  (an extra)
             from steelyard.tags.jobs.dispatcher import Dispatcher  # noqa: PLC0415  (as above)
-        bound_to = group.exchange and (group.exchange, group.routing_key)
-        broker = Broker(url, group.queue, bound_to)
         service = ready_service(self, conf)
         apply = Reports(service.jobs).apply
         dispatcher = Dispatcher(broker, apply, service.prefixes, prefetch=group.prefetch)

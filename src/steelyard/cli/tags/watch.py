@@ -29,12 +29,7 @@ class TagsWatch(Command):
             from steelyard.tags.jobs.watch import Watch  # noqa: PLC0415  (as above)
         conf = self.configuration()
         group = options.register_tags(conf)
-        url = configured.transport_url(conf)
-        broker = None
-        if url is not None:
-            with extras.required("amqp", "the message broker"):
-                from steelyard.tags.jobs.broker import Broker  # noqa: PLC0415  (an extra)
-            broker = Broker(url, group.queue)
+        broker = configured.broker(conf)
         service = ready_service(self, conf)
         if service.backend.in_process:
             driver = service.backend.identity().driver

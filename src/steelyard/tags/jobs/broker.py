@@ -1,6 +1,8 @@
 """The message broker that delivers outcomes of jobs: AMQP, by kombu."""
 
 import contextlib
+import secrets
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,11 +19,15 @@ EMBEDDED = "memory://"
 REASON = "steelyard-reason"
 """The header of a dead letter with the reason why the message was rejected."""
 
-_PERSISTENT = 2
+PERSISTENT = 2
+"""The delivery mode of messages that survive a restart of the broker."""
+
 _CONNECT_TIMEOUT = 5.0
 # Seconds to wait for an answer. Without a timeout, a broken network would block for ever.
 _ANSWER_TIMEOUT = 20
 _HEARTBEAT = 60
+# Random bytes in the ID of a dead letter: operators type it.
+_ID_BYTES = 6
 # Seconds between polls of the broker within this process.
 _POLL_EVERY = 0.02
 
@@ -97,20 +103,25 @@ class Broker:
                     routing_key=self.queue.name,
                     content_type="application/json",
                     content_encoding="utf-8",
-                    delivery_mode=_PERSISTENT,
+                    delivery_mode=PERSISTENT,
                 )
 
             yield publish
 
     def dead_letter(self, channel: Any, body: bytes | str, why: str) -> None:
-        """Publish the message unchanged to the queue of dead letters, with the reason."""
+        """Publish the message unchanged to the queue of dead letters, with the reason.
+
+        It gets an ID and the time, too.
+        """
         kombu.Producer(channel).publish(
             body.encode(errors="surrogatepass") if isinstance(body, str) else body,
             routing_key=self.dead.name,
             content_type="application/octet-stream",
             content_encoding="binary",
             headers={REASON: why},
-            delivery_mode=_PERSISTENT,
+            message_id=secrets.token_hex(_ID_BYTES),
+            timestamp=int(time.time()),
+            delivery_mode=PERSISTENT,
         )
 
 

@@ -1,12 +1,10 @@
 """RabbitMQ, set up as the guide describes."""
 
-import doctest
 import re
 import shlex
 import urllib.parse
 import uuid
 from collections.abc import Iterator
-from typing import Any
 
 import kombu
 import pytest
@@ -98,20 +96,3 @@ def test_errors_of_the_broker_match_the_reference(host: str, broker: Broker) -> 
         assert re.sub(" nowhere ", " … ", message) in MESSAGES.read_text()
     with kombu.Connection(host) as connection:
         other(connection.default_channel).delete()
-
-
-def test_dead_letters_are_sent_again_by_the_code_in_the_guide(
-    host: str, broker: Broker, capsys: Any
-) -> None:
-    with broker.connected() as connection:
-        for body in (b"one", b"two"):
-            broker.dead_letter(connection.default_channel, body, f"{body!r} is malformed")
-    code = doctest.script_from_examples(GUIDE.read_text())
-    code = code[code.index("import kombu\n") :].partition("with broker.connected")[0]
-    code = code.replace('"steelyard.tags', f'"{broker.queue.name}').replace("memory://", host)
-    exec(compile(code, str(GUIDE), "exec"), {})
-    assert capsys.readouterr().out == "b'one' is malformed\nb'two' is malformed\n"
-    assert queues.dead_letters(broker) == []
-    with broker.connected() as connection:
-        queue = broker.queue(connection.default_channel)
-        assert [queue.get(no_ack=True).body for _ in "ab"] == ["one", "two"]
