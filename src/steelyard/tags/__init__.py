@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard import extras
 from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
 from steelyard.tags.codec import decode, encode
+from steelyard.tags.names import TagFilter
 from steelyard.tags.plans import Look, plan_reconciliation
 from steelyard.tags.states.values import Instance, State, Status
 
@@ -26,6 +27,7 @@ __all__ = [
     "State",
     "Status",
     "TagBackend",
+    "TagFilter",
     "TagService",
     "TagStore",
     "TagsClient",

@@ -4,7 +4,7 @@ import dataclasses
 import enum
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from steelyard import errors
 
@@ -158,3 +158,61 @@ class Clashes:
 
 
 NO_CLASHES = Clashes()
+
+
+TAG_FILTERS: Mapping[str, str] = {
+    "tags": "all_of",
+    "tags-any": "any_of",
+    "not-tags": "not_all_of",
+    "not-tags-any": "not_any_of",
+}
+"""The parts of a filter by their names in requests, which are OpenStack's."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TagFilter:
+    """A condition on the names of a server's tags; an empty part accepts every server.
+
+    Raises InvalidTag for an invalid name, and BadRequest for more names in a part than an instance
+    can have.
+    """
+
+    all_of: Collection[str] = frozenset()
+    any_of: Collection[str] = frozenset()
+    not_all_of: Collection[str] = frozenset()
+    """Servers with all of these tags are rejected; those with only some pass."""
+
+    not_any_of: Collection[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for key, field in TAG_FILTERS.items():
+            object.__setattr__(self, field, _part(key, getattr(self, field)))
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, str]) -> "TagFilter":
+        """Return the filter of these parts, which are names separated by commas.
+
+        The keys are those of ``TAG_FILTERS``.
+        """
+        return cls(**{TAG_FILTERS[key]: text.split(",") for key, text in texts.items()})
+
+    def texts(self) -> dict[str, str]:
+        """Return the texts that ``parse`` reads as this filter, without empty parts."""
+        parts = {key: sorted(getattr(self, field)) for key, field in TAG_FILTERS.items()}
+        return {key: ",".join(names) for key, names in parts.items() if names}
+
+
+def _part(key: str, given: Iterable[str]) -> frozenset[str]:
+    try:
+        names = frozenset(check_names(given))
+    except errors.InvalidTag as error:
+        raise errors.InvalidTag(f"{key}: {error.message}", error.text, error.position) from error
+    if len(names) > MOST:
+        raise errors.BadRequest(
+            f"too many tags in {key}: expected at most {MOST}, and {len(names)} are given"
+        )
+    return names
+
+
+ANY_TAGS = TagFilter()
+"""The filter that accepts every server."""

@@ -11,17 +11,15 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Concatenate, ParamSpec, TypeVar
 
-from oslo_log import log as logging
-
 from steelyard import errors
 from steelyard.tags import audit, deadlines
 from steelyard.tags.administration import Administration
-from steelyard.tags.backends.base import GREATEST_JOB, TagBackend
+from steelyard.tags.backends.base import TagBackend
 from steelyard.tags.codec import Tag
+from steelyard.tags.database.listing import Page, TaggedInstance
 from steelyard.tags.database.ownership import Writer
 from steelyard.tags.database.rows import check_instance
 from steelyard.tags.database.store import TagStore
-from steelyard.tags.jobs.loops import Pauses
 from steelyard.tags.jobs.tracking import GIVE_UP_AFTER, JobTracker
 from steelyard.tags.names import (
     DEFAULT_PREFIXES,
@@ -30,14 +28,14 @@ from steelyard.tags.names import (
     Clashes,
     Owner,
     Prefixes,
+    TagFilter,
     check_name,
     check_server_id,
 )
 from steelyard.tags.states import outcomes, requests
 from steelyard.tags.states.requests import TagRules
 from steelyard.tags.states.values import Instance, Kind, Operation, State, StateChange, Status
-
-LOG = logging.getLogger(__name__)
+from steelyard.tags.submission import submit
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -151,7 +149,7 @@ class TagService:
         begun = requests.beginning(operation)
         self._store.register(instance, dataclasses.replace(begun, horizon=self._begins_after()))
         try:
-            self._submit(instance, operation)
+            submit(self._store, self._backend, instance, operation, self._record_for)
         except errors.BackendRefused:
             self._undo(instance.id, [operation])
             raise
@@ -180,6 +178,37 @@ class TagService:
         instance = self._store.instance(server)
         self._store.forget(server)
         audit.write([audit.Entry(audit.Event.FORGOTTEN, instance, caller=audit.OPERATOR)])
+
+    @_within_request_timeout
+    def unregister(self, asking: Asking, server: str) -> None:
+        """Forget an instance that the backend no longer has.
+
+        Raises Conflict if the backend has it, or while its creation is pending.
+        """
+        instance = self._instance(asking, server)
+        if self._backend.tags([instance.name]):
+            raise errors.Conflict(
+                f"cannot unregister {server!r}: the backend has instance {instance.name!r}; remove "
+                f"it there first"
+            )
+
+        def decide(state: State) -> tuple[StateChange, None]:
+            requests.check_created(state)
+            return StateChange(forgotten=True), None
+
+        self._retried(instance, decide)
+        audit.write([audit.Entry(audit.Event.FORGOTTEN, instance, caller=_name(asking))])
+
+    def servers(
+        self, asking: Caller, wanted: TagFilter, size: int, after: str = ""
+    ) -> list[TaggedInstance]:
+        """Return up to ``size`` instances of the caller's project that the filter accepts.
+
+        They are sorted by id, and begin with the first id after ``after``. Each has the tags of
+        the caller's owner, which are those that the filter is about.
+        """
+        prefixes = [self._rules(asking).prefix]
+        return self._store.tagged(Page(prefixes, size, after, wanted, asking.project))
 
     def _check_new(self, instance: Instance) -> None:
         check_server_id(instance.id)
@@ -283,7 +312,7 @@ class TagService:
             rules.prefix,
             tuple(tags),
             time.time(),
-            caller=asking.user if isinstance(asking, Caller) else audit.OPERATOR,
+            caller=_name(asking),
         )
 
     @_within_request_timeout
@@ -302,17 +331,10 @@ class TagService:
             change = requests.beginning(*begun)
             return change, (begun, change.applied(state))
 
-        try:
-            begun, then = self._store.change(server, decide, being=instance)
-        except errors.InvalidTag:
-            raise
-        except (errors.BadRequest, errors.Conflict):
-            self.jobs.poll_instance(instance)
-            # Retry even if the poll changed nothing: another process may have applied an outcome.
-            begun, then = self._store.change(server, decide, being=instance)
+        begun, then = self._retried(instance, decide)
         for index, operation in enumerate(begun):
             try:
-                self._submit(instance, operation)
+                submit(self._store, self._backend, instance, operation, self._record_for)
             except errors.OutcomeUnknown:
                 # The backend may still apply this one. The later ones were never submitted.
                 self._undo(server, begun[index + 1 :])
@@ -326,6 +348,19 @@ class TagService:
                 raise
         return begun, then
 
+    def _retried(
+        self, instance: Instance, decide: Callable[[State], tuple[StateChange, ReturnT]]
+    ) -> ReturnT:
+        """Change the instance's state; if its pending operations prevent this, poll and retry."""
+        try:
+            return self._store.change(instance.id, decide, being=instance)
+        except errors.InvalidTag:
+            raise
+        except (errors.BadRequest, errors.Conflict):
+            self.jobs.poll_instance(instance)
+            # Retry even if the poll changed nothing: another process may have applied an outcome.
+            return self._store.change(instance.id, decide, being=instance)
+
     def _in_batches(self, name: str, begun: Iterable[Operation]) -> list[Operation]:
         """Split the operations so that each fits into one job of the backend."""
         batched = []
@@ -336,61 +371,14 @@ class TagService:
                 batched.append(dataclasses.replace(operation, id=str(uuid.uuid4()), tags=tags))
         return batched
 
-    def _submit(self, instance: Instance, operation: Operation) -> None:
-        try:
-            job = self._submit_job(instance.name, operation)
-        except (errors.BackendRefused, errors.OutcomeUnknown) as error:
-            refused = isinstance(error, errors.BackendRefused)
-            event = audit.Event.REFUSED if refused else audit.Event.UNANSWERED
-            audit.write([audit.of_operation(event, instance, operation, reason=str(error))])
-            raise
-        audit.write([audit.of_operation(audit.Event.SUBMITTED, instance, operation, job)])
-        self._record_job(operation, job)
-
-    def _submit_job(self, instance: str, operation: Operation) -> int:
-        """Submit the operation to the backend, and return the number of the job."""
-        submit = {
-            Kind.CREATE: self._backend.create,
-            Kind.ADD: self._backend.add,
-            Kind.DELETE: self._backend.delete,
-        }[operation.kind]
-        try:
-            job = submit(instance, [tag.encoded for tag in operation.tags])
-        except (errors.BackendRefused, errors.OutcomeUnknown):
-            raise
-        except Exception as error:  # a third-party backend can raise anything
-            raise errors.OutcomeUnknown(
-                f"the backend failed, and may still apply the request: {type(error).__name__}: "
-                f"{error}"
-            ) from error
-        if type(job) is not int or not 1 <= job <= GREATEST_JOB:
-            raise errors.OutcomeUnknown(
-                f"invalid job number {job!r:.100} of the backend: expected a whole number from 1 "
-                f"to {GREATEST_JOB}; the backend may still apply the request"
-            )
-        return job
-
-    def _record_job(self, operation: Operation, job: int) -> None:
-        """Record the number of the job, with retries for some seconds if the database fails.
-
-        If it cannot be recorded, the job runs anyway, and its outcome is recognised by its tags.
-        """
-        deadline = time.monotonic() + self._record_for + min(deadlines.left(), 0.0)
-        pauses = Pauses(0.2, longest=1.0)
-        while True:
-            try:
-                self._store.record_job(operation.id, job)
-            except errors.ServiceError as error:
-                if time.monotonic() >= deadline:
-                    LOG.warning("Cannot record job %s: %s", job, error)
-                    return
-            else:
-                return
-            time.sleep(pauses.next())
-
     def _undo(self, server: str, begun: Sequence[Operation]) -> None:
         for operation in begun:
             self._store.change(server, functools.partial(_undone, operation))
+
+
+def _name(asking: Asking) -> str:
+    """Return the caller's name for the audit log."""
+    return asking.user if isinstance(asking, Caller) else audit.OPERATOR
 
 
 def _undone(operation: Operation, state: State) -> tuple[StateChange, None]:

@@ -118,6 +118,11 @@ def in_path(name: str, schema: JsonSchema) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
+def in_query(name: str, about: str, schema: JsonSchema) -> dict[str, Any]:
+    """Return the description of an optional parameter in the query string."""
+    return {"name": name, "in": "query", "description": about, "schema": schema}
+
+
 def keys(trust: callers.Trust, **more: str) -> dict[str, Any]:
     """Return the security schemes of a service with this trust.
 

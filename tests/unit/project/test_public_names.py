@@ -39,7 +39,7 @@ PUBLIC = {
     "ServerGroupSoftAntiAffinityWeigher all_filters all_weighers",
     "steelyard.scheduler": "Decision FilterScheduler NoValidHost Request Selection",
     "steelyard.tags": "BackendIdentity Caller Instance JobStatus Look State Status TagBackend "
-    "TagService TagStore TagsClient decode encode include_name plan_reconciliation",
+    "TagFilter TagService TagStore TagsClient decode encode include_name plan_reconciliation",
     "steelyard.traits": "Candidate CandidatesRequest Inventory ProviderTrees ProvidersRequest "
     "RequestGroup ResourceProvider TraitQuery",
     "steelyard.traits.sql": "PLACEMENT TraitTables condition",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from steelyard.errors import BadRequest, InvalidTag
-from steelyard.tags.names import Clashes, Owner, Prefixes, check_name
+from steelyard.tags.names import ANY_TAGS, MOST, Clashes, Owner, Prefixes, TagFilter, check_name
 
 
 @pytest.mark.parametrize(
@@ -124,3 +124,28 @@ def test_clashes_rejects_groups_of_one_name(text: str) -> None:
 def test_clashes_rejects_invalid_names(text: str) -> None:
     with pytest.raises(InvalidTag):
         Clashes.parse([text])
+
+
+def test_filter_reads_names_separated_by_commas() -> None:
+    wanted = TagFilter.parse({"tags": "b,a,b", "not-tags-any": " c "})
+    assert wanted == TagFilter(all_of=["a", "b"], not_any_of=[" c "])
+    assert wanted.all_of == {"a", "b"}
+    assert wanted.texts() == {"tags": "a,b", "not-tags-any": " c "}
+    assert ANY_TAGS.texts() == {}
+
+
+@pytest.mark.parametrize("text", ["", "a,", "a/b", "\n"])
+def test_filter_rejects_invalid_names(text: str) -> None:
+    with pytest.raises(InvalidTag, match="tags-any: invalid tag"):
+        TagFilter.parse({"tags-any": text})
+
+
+def test_filter_rejects_more_tags_than_an_instance_can_have() -> None:
+    assert len(TagFilter(any_of=[*map(str, range(MOST))]).any_of) == MOST
+    with pytest.raises(BadRequest, match="too many tags in not-tags: expected at most 50, and 51"):
+        TagFilter(not_all_of=[*map(str, range(MOST + 1))])
+
+
+def test_filter_rejects_text_in_place_of_a_list() -> None:
+    with pytest.raises(BadRequest, match="invalid list of tags 'smtp': expected a list"):
+        TagFilter(all_of="smtp")

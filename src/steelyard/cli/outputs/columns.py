@@ -12,6 +12,7 @@ from steelyard.analysis import suggestions
 from steelyard.findings import Finding
 from steelyard.resources import described
 from steelyard.scheduler.decision import Cause, HostExplanation, Weight
+from steelyard.tags.states.values import Status
 from steelyard.text import escapes, spelling
 from steelyard.text.wording import duration, plain
 from steelyard.traits import Candidate
@@ -201,6 +202,20 @@ class GroupRules(_Cell):
 
     def machine_readable(self) -> Any:
         return dict(self._value)
+
+
+class TagStatuses(_Cell):
+    """The tags of a server with their statuses, of which tables omit ACTIVE."""
+
+    def human_readable(self) -> str:
+        return escapes.escaped(", ".join(map(self._worded, self._value)))
+
+    def machine_readable(self) -> Any:
+        return {tag: str(status) for tag, status in self._value.items()}
+
+    def _worded(self, tag: str) -> str:
+        status = self._value[tag]
+        return tag if status == Status.ACTIVE else f"{tag} ({status})"
 
 
 class Amounts(_Cell):

@@ -1,7 +1,9 @@
 """The sources of tags for commands: the HTTP API as a user, or the database as the operator."""
 
 import argparse
-from collections.abc import Iterable
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from steelyard import conf as options
@@ -9,14 +11,14 @@ from steelyard import errors, extras
 from steelyard.cli.commands import Command
 from steelyard.cli.consumers import require_tag_database
 from steelyard.cli.inputs import os_clouds
-from steelyard.tags.names import Owner, check_name
-from steelyard.tags.selftest import Tags
+from steelyard.tags.names import ANY_TAGS, Owner, TagFilter, check_name
 from steelyard.tags.states.values import Status
 
 if TYPE_CHECKING:
     from oslo_config import cfg
 
     from steelyard.tags.database.store import TagStore
+    from steelyard.tags.http.client import TagsClient
     from steelyard.tags.service import TagService
 
 
@@ -53,6 +55,26 @@ class Operating:
     def clear(self, server: str) -> None:
         self.service.clear(self._operator, server)
         self._finish()
+
+    def servers(
+        self, wanted: TagFilter = ANY_TAGS, limit: int | None = None, after: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        with extras.required("sql", "the tag store"):
+            from steelyard.tags.database.listing import LARGEST_PAGE, Page  # noqa: PLC0415  (an extra)
+        prefixes, last = [self.service.prefixes.of(self._operator.owner)], after or ""
+        left = math.inf if limit is None else limit
+        while left:
+            size = int(min(left, LARGEST_PAGE))
+            found = self.service.store.tagged(Page(prefixes, size, last, wanted))
+            for each in found:
+                tags = each.statuses
+                yield {**dataclasses.asdict(each.instance), "tags": [*tags], "statuses": tags}
+            if len(found) < size:
+                return
+            last, left = found[-1].instance.id, left - size
+
+    def unregister(self, server: str) -> None:
+        self.service.unregister(self._operator, server)
 
     def _finish(self) -> None:
         """Finish the job now if the backend lives only as long as this process."""
@@ -117,7 +139,7 @@ class OnTheDatabase(UsingDatabase):
         return parser
 
 
-class AskingTags(OnServer, UsingDatabase):
+class AskingService(UsingDatabase):
     """A command that works over HTTP as a user, or on the database as the operator."""
 
     otherwise = "; for the HTTP API, add --os-cloud, or --endpoint, --project and --user"
@@ -152,7 +174,7 @@ class AskingTags(OnServer, UsingDatabase):
         )
         return parser
 
-    def tags(self, parsed_args: argparse.Namespace) -> Tags:
+    def tags(self, parsed_args: argparse.Namespace) -> "Operating | TagsClient":
         """Return the client or the operations that the arguments choose."""
         cloud, endpoint, owner = parsed_args.os_cloud, parsed_args.endpoint, parsed_args.owner
         who = (parsed_args.project, parsed_args.user)
@@ -169,3 +191,7 @@ class AskingTags(OnServer, UsingDatabase):
         with extras.required("api", "the tags client"):
             from steelyard.tags.http.client import SERVICE_TYPE, TagsClient  # noqa: PLC0415  (an extra)
         return TagsClient(endpoint or os_clouds.connect(cloud).adapter(SERVICE_TYPE), *who)
+
+
+class AskingTags(OnServer, AskingService):
+    """A command on the tags of one server."""

@@ -48,6 +48,7 @@ instances = sa.Table(
     sa.Column("horizon", sa.BigInteger, nullable=False, server_default="0"),
     sa.UniqueConstraint("id", name="uniq_tag_instances0id"),
     sa.UniqueConstraint("name", name="uniq_tag_instances0name"),
+    sa.Index("tag_instances_project_idx", "project", "id"),
     info={"revision": "0001"},
 )
 
@@ -78,6 +79,8 @@ tags = sa.Table(
     metadata,
     *_tag(),
     sa.Column("status", Text(16), nullable=False),
+    # For lists of the instances with a tag. It has all columns that these need.
+    sa.Index("instance_tags_name_idx", "name", "prefix", "instance_id"),
     info={"revision": "0002"},
 )
 

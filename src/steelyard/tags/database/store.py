@@ -13,7 +13,7 @@ from steelyard import errors
 from steelyard.sql.stores import Store, is_left_to_host
 from steelyard.sql.transactions import AnswerT
 from steelyard.tags.backends.base import BackendIdentity
-from steelyard.tags.database import model, ownership, rows, watched
+from steelyard.tags.database import listing, model, ownership, rows, watched
 from steelyard.tags.database.model import instances, marks, operations, tags
 from steelyard.tags.states.values import Instance, Operation, State, StateChange, Status
 
@@ -154,6 +154,10 @@ class TagStore(Store):
         return self.reading(
             lambda connection: [rows.as_instance(row) for row in connection.execute(found)]
         )
+
+    def tagged(self, page: listing.Page) -> list[listing.TaggedInstance]:
+        """Return the instances of the page with their tags."""
+        return self.reading(functools.partial(listing.read, page=page))
 
     def count(self) -> int:
         """Return the number of instances."""

@@ -22,12 +22,12 @@ from oslo_log import log as logging
 from steelyard import conf as options
 from steelyard import errors
 from steelyard.tags import configured
-from steelyard.tags.http import openapi, schemas
+from steelyard.tags.http import openapi, queries, schemas
 from steelyard.tags.http.callers import caller
 from steelyard.tags.http.faults import FaultReason
 from steelyard.tags.jobs.watch import Watch
 from steelyard.tags.service import Caller, TagService
-from steelyard.tags.states.values import Status
+from steelyard.tags.states.values import Instance, Status
 from steelyard.web import faults
 from steelyard.web.callers import Trust
 from steelyard.web.configured import ConfiguredApplication
@@ -104,6 +104,7 @@ def make_application(service: TagService, conf: cfg.ConfigOpts | None = None) ->
     app = falcon.App(middleware=[Gate(group.max_body)])
     given = service, trust, Bodies(group.max_body)
     app.add_route("/servers", _Servers(*given))
+    app.add_route("/servers/{server}", _Server(*given))
     app.add_route("/servers/{server}/tags", _Tags(*given))
     app.add_route("/servers/{server}/tags/{tag:path}", _Tag(*given))
     app.add_route(PATH, PublicDocument(openapi.description(trust)))
@@ -152,7 +153,23 @@ class _Resource:
 
 
 class _Servers(_Resource):
-    """Servers as a whole."""
+    """All servers of the caller's project."""
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        asking = self._asking(req)
+        query = queries.parse(req.query_string)
+        # One more than requested shows whether there is a next page.
+        found = self._service.servers(asking, query.wanted, query.size + 1, query.after)
+        listed = found[: query.size]
+        body: dict[str, Any] = {
+            "servers": [_server_body(each.instance, each.statuses) for each in listed]
+        }
+        if len(found) > len(listed):
+            following = f"{req.root_path}/servers?{query.next(listed[-1].instance.id)}"
+            body["servers_links"] = [{"rel": "next", "href": following}]
+        resp.data = json_bytes(body)
+
+    on_head = on_get
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         asking = self._asking(req)
@@ -163,9 +180,15 @@ class _Servers(_Resource):
         resp.set_header("Location", urllib.parse.quote(f"{req.root_path}/servers/{server}/tags"))
         instance, there = self._service.create(asking, asked["name"], asked.get("tags", ()), server)
         resp.status = falcon.HTTP_202
-        resp.data = json_bytes(
-            {"server": {"id": instance.id, "name": instance.name, **_tags_body(there)}}
-        )
+        resp.data = json_bytes({"server": _server_body(instance, there)})
+
+
+class _Server(_Resource):
+    """One server."""
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, server: str) -> None:
+        self._service.unregister(self._asking(req), server)
+        resp.status = falcon.HTTP_204
 
 
 class _Tags(_Resource):
@@ -205,6 +228,16 @@ class _Tag(_Resource):
     def on_delete(self, req: falcon.Request, resp: falcon.Response, server: str, tag: str) -> None:
         self._service.delete(self._asking(req), server, tag)
         resp.status = falcon.HTTP_204
+
+
+def _server_body(instance: Instance, there: Mapping[str, Status]) -> dict[str, Any]:
+    return {
+        "id": instance.id,
+        "name": instance.name,
+        "project": instance.project,
+        "user": instance.user,
+        **_tags_body(there),
+    }
 
 
 def _tags_body(there: Mapping[str, Status]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ it would not send, raise errors of steelyard.
 
 import re
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from keystoneauth1 import exceptions, noauth, session
@@ -15,7 +15,7 @@ from urllib3.exceptions import MaxRetryError
 from steelyard import errors
 from steelyard.clients import sessions
 from steelyard.tags.http.faults import FaultReason
-from steelyard.tags.names import Owner, check_name, check_names
+from steelyard.tags.names import ANY_TAGS, Owner, TagFilter, check_name, check_names
 from steelyard.tags.states.values import Status
 from steelyard.text import strict_json
 from steelyard.web import faults
@@ -116,7 +116,7 @@ class TagsClient:
         self._send("DELETE", _path(server), 204)
 
     def create(self, name: str, tags: Iterable[str] = (), id: str | None = None) -> dict[str, Any]:  # noqa: A002  (as in the body)
-        """Create a server with these tags, and return its id, name, tags and statuses.
+        """Create a server with these tags, and return it as ``servers`` does.
 
         ``name`` is its name at the backend. By default, the service chooses the id.
         """
@@ -127,6 +127,31 @@ class TagsClient:
         if not isinstance(server, dict):
             raise self._service.unexpected(f"expected a server, got {found!r:.200}")
         return server
+
+    def servers(
+        self, wanted: TagFilter = ANY_TAGS, limit: int | None = None, after: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the servers of the project that the filter accepts, sorted by id.
+
+        Each has its id, name, project, user, tags and statuses. ``limit`` is the greatest number of
+        servers, and ``after`` an id that they begin after. The client requests a page at a time.
+        """
+        left = limit
+        while left is None or left > 0:
+            query = {**wanted.texts(), "limit": left, "marker": after}
+            found = self._service.content(self._send("GET", f"/servers{_query(query)}", 200))
+            page = found.get("servers") if isinstance(found, dict) else None
+            if not isinstance(page, list) or not all(_is_server(each) for each in page):
+                raise self._service.unexpected(f"expected servers, got {found!r:.200}")
+            yield from page
+            if not page or "servers_links" not in found:
+                return
+            after = page[-1]["id"]
+            left = None if left is None else left - len(page)
+
+    def unregister(self, server: str) -> None:
+        """Forget a server that the backend no longer has; raise Conflict if the backend has it."""
+        self._send("DELETE", _server_path(server), 204)
 
     def _send(self, method: str, path: str, *good: int, body: Any = None) -> Any:
         """Send a request; return the answer if its status is in ``good``, else raise its error."""
@@ -226,11 +251,25 @@ def _session(endpoint: str) -> Any:
 
 def _path(server: str, tag: str | None = None) -> str:
     """Return the path of the server's tags, or of one tag; each name is one segment."""
-    segments = ["servers", _segment(server, f"invalid server id {server!r:.100}"), "tags"]
-    if tag is not None:
-        failure, advice = f"cannot address tag {tag!r:.100}", "; list or replace all tags instead"
-        segments.append(_segment(check_name(tag), failure, advice))
-    return "".join(f"/{segment}" for segment in segments)
+    path = f"{_server_path(server)}/tags"
+    if tag is None:
+        return path
+    failure, advice = f"cannot address tag {tag!r:.100}", "; list or replace all tags instead"
+    return f"{path}/{_segment(check_name(tag), failure, advice)}"
+
+
+def _server_path(server: str) -> str:
+    return f"/servers/{_segment(server, f'invalid server id {server!r:.100}')}"
+
+
+def _query(parameters: Mapping[str, Any]) -> str:
+    """Return the query string of the parameters that are given."""
+    given = {key: value for key, value in parameters.items() if value is not None}
+    return f"?{urllib.parse.urlencode(given)}" if given else ""
+
+
+def _is_server(found: object) -> bool:
+    return isinstance(found, dict) and isinstance(found.get("id"), str)
 
 
 def _segment(text: str, failure: str, advice: str = "") -> str:

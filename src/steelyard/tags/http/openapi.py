@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from steelyard.tags.http import schemas
+from steelyard.tags.http import queries, schemas
 from steelyard.tags.names import Owner
 from steelyard.web import callers, faults, openapi
-from steelyard.web.openapi import Operations, in_path, response
+from steelyard.web.openapi import Operations, in_path, in_query, response
 
 _ABOUT = """
 Tags of servers, as in OpenStack: text that users attach to their servers. A backend applies the
@@ -21,7 +21,7 @@ _REASONS = {
     401: "No trusted source identifies the caller.",
     403: "The token has no project.",
     404: "The project has no such server, or the server has no such tag.",
-    409: "The request conflicts with existing tags or a pending operation.",
+    409: "The request conflicts with existing tags, a pending operation or the backend.",
     413: "The request is too large.",
     415: "The Content-Type is not application/json.",
     500: "Internal error, or the service is misconfigured.",
@@ -36,7 +36,13 @@ _OPERATIONS = Operations(_REASONS, faults.NAMES)
 _ANY = (401, 403, 413, 500, 503)
 _CHANGING = (*_ANY, 404, 502)
 
-_SERVER = "/servers/{server}/tags"
+_SERVER = "/servers/{server}"
+_FILTERS = {
+    "tags": "Only servers with all of these tags.",
+    "tags-any": "Only servers with at least one of these tags.",
+    "not-tags": "No servers with all of these tags.",
+    "not-tags-any": "No servers with one of these tags.",
+}
 
 
 def description(trust: callers.Trust) -> dict[str, Any]:
@@ -46,8 +52,9 @@ def description(trust: callers.Trust) -> dict[str, Any]:
         _ABOUT,
         {
             "/servers": _servers(),
-            _SERVER: _tags(),
-            _SERVER + "/{tag}": _tag(),
+            _SERVER: _server(),
+            _SERVER + "/tags": _tags(),
+            _SERVER + "/tags/{tag}": _tag(),
             openapi.PATH: _OPERATIONS.of_description(413, 500),
         },
         {
@@ -55,6 +62,7 @@ def description(trust: callers.Trust) -> dict[str, Any]:
             "NewServer": schemas.new_server(Owner.USER),
             "TagsAnswer": schemas.TAGS_ANSWER,
             "ServerAnswer": schemas.SERVER_ANSWER,
+            "ServersAnswer": schemas.SERVERS_ANSWER,
             **{name: schemas.fault(status) for status, name in faults.NAMES.items()},
         },
         openapi.keys(trust),
@@ -69,9 +77,40 @@ def _servers() -> dict[str, Any]:
     )
     answers[202]["links"] = {
         name: {"operationId": name, "parameters": {"server": "$response.body#/server/id"}}
-        for name in ("list_tags", "replace_tags", "add_tag", "tag_exists", "delete_tag")
+        for name in (
+            "list_tags",
+            "replace_tags",
+            "add_tag",
+            "tag_exists",
+            "delete_tag",
+            "unregister_server",
+        )
     }
-    return {"post": create}
+    found = {200: response("The servers of the project, sorted by id.", "ServersAnswer")}
+    list_them = _OPERATIONS.described("list_servers", "List servers", found, (*_ANY, 400))
+    pages = [
+        in_query(queries.LIMIT, "The most servers in the answer.", schemas.LIMIT),
+        in_query(
+            queries.MARKER, "The last server of the page before, which may be gone.", schemas.MARKER
+        ),
+    ]
+    filters = [
+        {**in_query(name, about, schemas.TAG_FILTER), "explode": False}
+        for name, about in _FILTERS.items()
+    ]
+    return {"get": {**list_them, "parameters": [*filters, *pages]}, "post": create}
+
+
+def _server() -> dict[str, Any]:
+    return {
+        "parameters": [in_path("server", schemas.SERVER_ID)],
+        "delete": _OPERATIONS.described(
+            "unregister_server",
+            "Forget a server that the backend no longer has",
+            {204: response("The server and its tags are forgotten.")},
+            (*_CHANGING, 409),
+        ),
+    }
 
 
 def _tags() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 
 from steelyard import errors
+from steelyard.tags.database.listing import LARGEST_PAGE
 from steelyard.tags.http.faults import FaultReason
 from steelyard.tags.names import (
     LONGEST,
@@ -62,11 +63,24 @@ def new_server(owner: Owner) -> JsonSchema:
 
 
 TAGS_ANSWER: JsonSchema = object_schema(tags=_TAG_LIST, statuses=_STATUSES)
-SERVER_ANSWER: JsonSchema = object_schema(
-    server=object_schema(
-        id={"type": "string"}, name={"type": "string"}, tags=_TAG_LIST, statuses=_STATUSES
-    )
+_SERVER: JsonSchema = object_schema(
+    id={"type": "string"},
+    name={"type": "string"},
+    project={"type": "string"},
+    user={"type": "string"},
+    tags=_TAG_LIST,
+    statuses=_STATUSES,
 )
+SERVER_ANSWER: JsonSchema = object_schema(server=_SERVER)
+_LINK: JsonSchema = object_schema(rel={"const": "next"}, href={"type": "string"})
+SERVERS_ANSWER: JsonSchema = object_schema(
+    {"servers_links": {"type": "array", "minItems": 1, "maxItems": 1, "items": _LINK}},
+    servers={"type": "array", "maxItems": LARGEST_PAGE, "items": _SERVER},
+)
+
+TAG_FILTER: JsonSchema = {"type": "array", "minItems": 1, "maxItems": MOST, "items": TAG}
+LIMIT: JsonSchema = {"type": "integer", "minimum": 1, "maximum": 999_999_999}
+MARKER: JsonSchema = {**SERVER_ID, **_NAMED}
 
 
 def fault(status: int) -> JsonSchema:

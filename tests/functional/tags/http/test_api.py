@@ -49,7 +49,8 @@ def test_server_is_created_with_tags(service: TagService, ask: Client) -> None:
     made = answer.json["server"]
     assert (answer.status, sorted(made.pop("tags"))) == (202, ["a", "b"])
     statuses = {"a": "PENDADD", "b": "PENDADD"}
-    assert made == {"id": "new", "name": "vm-new", "statuses": statuses}
+    whose = {"project": "p", "user": "u"}
+    assert made == {"id": "new", "name": "vm-new", **whose, "statuses": statuses}
     service.jobs.poll()
     assert ask("GET", "/servers/new/tags/a").headers["tag-status"] == "ACTIVE"
     for same in ({**requested, "id": "other"}, {**requested, "name": "vm-other"}):

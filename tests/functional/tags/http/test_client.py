@@ -81,6 +81,8 @@ def test_create_returns_the_server_with_its_tags(client: TagsClient, service: Ta
     assert made == {
         "id": made["id"],
         "name": "i-2",
+        "project": "p",
+        "user": "u",
         "tags": made["tags"],
         "statuses": {"web": "PENDADD", "ü": "PENDADD"},
     }

@@ -11,7 +11,7 @@ import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from steelyard.tags.http import api, openapi, schemas
-from steelyard.tags.names import Owner
+from steelyard.tags.names import TAG_FILTERS, Owner
 from steelyard.web.callers import Trust
 from support.examples import examples
 from support.tags import in_process_api
@@ -108,3 +108,7 @@ def test_description_names_the_headers_of_callers(proxies: list[str], keys: set[
     schemes = description["components"]["securitySchemes"]
     assert together.keys() == schemes.keys()
     assert {each["name"] for each in schemes.values()} == keys
+
+
+def test_description_names_the_filters_that_requests_may_have() -> None:
+    assert list(openapi._FILTERS) == list(TAG_FILTERS)
