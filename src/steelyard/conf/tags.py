@@ -2,7 +2,13 @@
 
 from oslo_config import cfg
 
-from steelyard.conf.types import BrokerName, Count, CreationParameters, FiniteFloat
+from steelyard.conf.types import (
+    BrokerName,
+    Count,
+    CreationParameters,
+    FiniteFloat,
+    ListenAddress,
+)
 
 TAGS_GROUP = "steelyard_tags"
 
@@ -165,6 +171,19 @@ receive the notifications of only one installation, set it: ``ganeti.snf.event.o
         default=100,
         help="""
 The number of unacknowledged outcomes that the broker sends to ``steelyard tags dispatch``.
+""",
+    ),
+    cfg.Opt(
+        "metrics_listen",
+        type=ListenAddress(),
+        sample_default="127.0.0.1:9781",
+        help="""
+The host and the port at which ``steelyard tags watch`` or ``steelyard tags dispatch`` answers
+``GET /metrics`` and ``GET /health``.
+
+Without this option, they listen nowhere. Several of these processes on one machine need different
+ports: set this option on the command line, with ``--metrics-listen``. Everybody who can connect
+can read the metrics.
 """,
     ),
     cfg.Opt(

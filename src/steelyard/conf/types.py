@@ -5,6 +5,7 @@ Their errors do not quote the value, because :class:`InvalidOption` does.
 
 import json
 import math
+import re
 from typing import Any
 
 from oslo_config import types
@@ -69,6 +70,31 @@ class BrokerName(types.String):
     def __init__(self, regex: str, allowed: str) -> None:
         super().__init__(regex=regex)
         self.allowed = allowed
+
+
+class ListenAddress(types.ConfigType):
+    """A host and a port to listen on, as a tuple; an IPv6 address is in brackets."""
+
+    _ADDRESS = re.compile(r"(?:\[([^\[\]]+)\]|([^\[\]:]+)):([0-9]{1,5})")
+    _LAST_PORT = 65535
+
+    def __init__(self) -> None:
+        super().__init__(type_name="host and port")
+
+    def __call__(self, value: Any) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        found = self._ADDRESS.fullmatch(value)
+        if found is None or int(found[3]) > self._LAST_PORT:
+            raise ValueError(
+                "expected a host and a port, such as 127.0.0.1:9781 or [::1]:9781, with a port "
+                f"from 0 to {self._LAST_PORT}"
+            )
+        return found[1] or found[2], int(found[3])
+
+    def _formatter(self, value: Any) -> str:
+        host, port = value
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class CreationParameters(types.ConfigType):

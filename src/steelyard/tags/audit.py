@@ -8,7 +8,8 @@ import dataclasses
 import enum
 import json
 import logging
-from collections.abc import Iterable, Mapping
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
 
 from steelyard.tags.states.values import Instance, Kind, Operation, State, StateChange
 from steelyard.text.escapes import escaped
@@ -71,10 +72,41 @@ class Entry:
         )
 
 
+class Observer:
+    """An observer of the audit log, for example for metrics."""
+
+    def noted(self, entry: Entry) -> None:
+        """Receive an entry, whatever the level of the log is."""
+
+
+class _Observers:
+    """The observers that still exist; each one ends with its application."""
+
+    def __init__(self) -> None:
+        self._all: tuple[weakref.ref[Observer], ...] = ()
+
+    def add(self, observer: Observer) -> None:
+        there = (each for each in self._all if each() is not None)
+        self._all = (*there, weakref.ref(observer))
+
+    def __iter__(self) -> Iterator[Observer]:
+        return (observer for each in self._all if (observer := each()) is not None)
+
+
+_observers = _Observers()
+
+
+def observe(observer: Observer) -> None:
+    """Pass each later entry of this process to the observer, for as long as it is referenced."""
+    _observers.add(observer)
+
+
 def write(entries: Iterable[Entry]) -> None:
     """Log the entries, one line each."""
     for entry in entries:
         LOG.info("%s", entry)
+        for observer in _observers:
+            observer.noted(entry)
 
 
 def of_operation(

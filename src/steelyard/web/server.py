@@ -1,10 +1,15 @@
 """The web server of the serving commands."""
 
+import contextlib
 import resource
 import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
 from wsgiref.types import WSGIApplication
 
 from oslo_log import log as logging
+from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, create_server
 
@@ -18,6 +23,10 @@ _OTHER_FILES = 64
 # between checks for such connections.
 _PATIENCE = 30
 _CHECK_EVERY = 5
+# Limits for monitoring: bytes of a body, connections, and seconds for answers at the end.
+_NO_BODY = 1024
+_FEW_CONNECTIONS = 64
+_SHORT = 1
 
 
 def serve(application: WSGIApplication, listener: socket.socket, most_sent: int) -> None:
@@ -25,22 +34,60 @@ def serve(application: WSGIApplication, listener: socket.socket, most_sent: int)
 
     ``most_sent`` is the greatest size of a request's body in bytes.
     """
+    server = _server(application, listener, most_sent, _connections())
+    server.run()
+    server.close()
+
+
+@contextlib.contextmanager
+def serving(application: WSGIApplication, listener: socket.socket) -> Iterator[None]:
+    """Serve an application without request bodies in a thread, for the few clients of monitoring.
+
+    At the end of the block, requests that are still being handled are waited for only a moment.
+    """
+    sockets: dict[int, Any] = {}
+    server = _server(application, listener, _NO_BODY, _FEW_CONNECTIONS, sockets)
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            wasyncore.loop(map=sockets, use_poll=True, count=1)
+
+    thread = threading.Thread(target=run, name="monitoring", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        server.pull_trigger()  # wakes the thread
+        thread.join()
+        server.task_dispatcher.shutdown(timeout=_SHORT)
+        wasyncore.close_all(sockets, ignore_all=True)
+
+
+def _server(
+    application: WSGIApplication,
+    listener: socket.socket,
+    most_sent: int,
+    connections: int,
+    sockets: dict[int, Any] | None = None,
+) -> BaseWSGIServer:
     # waitress would warn of every request that waits for a thread.
     logging.getLogger("waitress.queue").logger.setLevel("ERROR")
     server = create_server(
         application,
+        map=sockets,
         sockets=[listener],
         ident=None,
         max_request_body_size=most_sent,
-        connection_limit=_connections(),
+        connection_limit=connections,
         channel_timeout=_PATIENCE,
         cleanup_interval=_CHECK_EVERY,
         asyncore_use_poll=True,  # select() fails at file descriptors above 1023
     )
     assert isinstance(server, BaseWSGIServer)  # noqa: S101  (for one socket)
     server.channel_class = _Channel
-    server.run()
-    server.close()
+    return server
 
 
 class _Channel(HTTPChannel):

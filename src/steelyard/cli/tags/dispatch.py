@@ -5,12 +5,12 @@ import signal
 
 from steelyard import conf as options
 from steelyard import errors, extras
-from steelyard.cli.commands import Command
+from steelyard.cli.tags.monitored import MonitoredCommand
 from steelyard.cli.tags.serve import ready_service
 from steelyard.tags.jobs.loops import stopped_by
 
 
-class TagsDispatch(Command):
+class TagsDispatch(MonitoredCommand):
     """Apply the outcomes of jobs that arrive through a broker.
 
     The command reads the queue at transport_url, an option in [steelyard_tags]. When it is
@@ -26,7 +26,7 @@ class TagsDispatch(Command):
         with extras.required("sql", "the tag service"):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
             from steelyard.tags.jobs.reports import Reports  # noqa: PLC0415  (as above)
-        conf = self.configuration()
+        conf = self.monitored_configuration(parsed_args)
         group = options.register_tags(conf)
         broker = configured.broker(conf, bound=True)
         if broker is None:
@@ -39,6 +39,9 @@ class TagsDispatch(Command):
         service = ready_service(self, conf)
         apply = Reports(service.jobs).apply
         dispatcher = Dispatcher(broker, apply, service.prefixes, prefetch=group.prefetch)
+        part = self.monitored(conf, service.store, broker)
+        if part is not None:
+            dispatcher.observer = part.dispatcher_metrics()
         with stopped_by(signal.SIGTERM, signal.SIGINT) as stop:
             self.app.stdout.write(
                 f"applying outcomes from the queue {group.queue} of {broker}; "

@@ -5,12 +5,12 @@ import signal
 
 from steelyard import conf as options
 from steelyard import errors, extras
-from steelyard.cli.commands import Command
+from steelyard.cli.tags.monitored import MonitoredCommand
 from steelyard.cli.tags.serve import ready_service
 from steelyard.tags.jobs.loops import stopped_by
 
 
-class TagsWatch(Command):
+class TagsWatch(MonitoredCommand):
     """Poll the backend for finished jobs and publish their results.
 
     It polls every [steelyard_tags] poll_interval seconds until it is interrupted. It publishes the
@@ -27,7 +27,7 @@ class TagsWatch(Command):
         with extras.required("sql", "the tag service"):
             from steelyard.tags import configured  # noqa: PLC0415  (an extra)
             from steelyard.tags.jobs.watch import Watch  # noqa: PLC0415  (as above)
-        conf = self.configuration()
+        conf = self.monitored_configuration(parsed_args)
         group = options.register_tags(conf)
         broker = configured.broker(conf)
         service = ready_service(self, conf)
@@ -38,6 +38,9 @@ class TagsWatch(Command):
                 f"tags serve'; name another backend in [{options.TAGS_GROUP}]"
             )
         watch = Watch(service.jobs, group.marks_kept, broker, reconcile_every=group.reconcile_every)
+        part = self.monitored(conf, service.store, broker)
+        if part is not None:
+            watch.observer = part.watch_metrics()
         doing = "applying outcomes"
         if broker is not None:
             doing = f"publishing outcomes to the queue {group.queue} of {broker}"

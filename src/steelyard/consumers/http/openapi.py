@@ -61,7 +61,7 @@ def description(trust: callers.Trust) -> dict[str, Any]:
             "Allocations": schemas.ALLOCATIONS_ANSWER,
             "Usages": schemas.USAGES_ANSWER,
             "Discovery": schemas.DISCOVERY,
-            "Health": health.SCHEMA,
+            "Health": health.schema(),
             "Errors": schemas.ERRORS,
         },
         openapi.keys(trust, roles=callers.ROLES),

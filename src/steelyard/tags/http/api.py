@@ -26,9 +26,12 @@ from steelyard.tags.http import openapi, queries, schemas
 from steelyard.tags.http.callers import caller
 from steelyard.tags.http.faults import FaultReason
 from steelyard.tags.jobs.watch import Watch
+from steelyard.tags.monitoring import resources
+from steelyard.tags.monitoring.metrics import SERVICE
+from steelyard.tags.monitoring.vitals import Vitals
 from steelyard.tags.service import Caller, TagService
 from steelyard.tags.states.values import Instance, Status
-from steelyard.web import faults
+from steelyard.web import faults, metrics
 from steelyard.web.callers import Trust
 from steelyard.web.configured import ConfiguredApplication
 from steelyard.web.documents import PublicDocument
@@ -101,13 +104,18 @@ def make_application(service: TagService, conf: cfg.ConfigOpts | None = None) ->
     """Return the application over a service; raise BadRequest for contradictory options."""
     group = options.register_tags(conf)
     trust = Trust.parse(group.trusted_proxies, group.system_proxies, names=_TRUST)
-    app = falcon.App(middleware=[Gate(group.max_body)])
+    registry = metrics.registry()
+    counted = metrics.RequestMetrics(SERVICE, registry)
+    gates: list[Any] = [counted, Gate(group.max_body)]
+    app = falcon.App(middleware=gates)
     given = service, trust, Bodies(group.max_body)
     app.add_route("/servers", _Servers(*given))
     app.add_route("/servers/{server}", _Server(*given))
     app.add_route("/servers/{server}/tags", _Tags(*given))
     app.add_route("/servers/{server}/tags/{tag:path}", _Tag(*given))
     app.add_route(PATH, PublicDocument(openapi.description(trust)))
+    vitals = Vitals(service.store, configured.broker(conf))
+    resources.add_routes(app, vitals, registry, needs_broker=False)
     _ERRORS.register(app)
     return app
 

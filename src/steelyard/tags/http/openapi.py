@@ -3,8 +3,9 @@
 from typing import Any
 
 from steelyard.tags.http import queries, schemas
+from steelyard.tags.monitoring.resources import AGE
 from steelyard.tags.names import Owner
-from steelyard.web import callers, faults, openapi
+from steelyard.web import callers, faults, health, metrics, openapi
 from steelyard.web.openapi import Operations, in_path, in_query, response
 
 _ABOUT = """
@@ -56,6 +57,8 @@ def description(trust: callers.Trust) -> dict[str, Any]:
             _SERVER + "/tags": _tags(),
             _SERVER + "/tags/{tag}": _tag(),
             openapi.PATH: _OPERATIONS.of_description(413, 500),
+            health.PATH: _health(),
+            metrics.PATH: _metrics(),
         },
         {
             "Tags": schemas.tags(Owner.USER),
@@ -63,10 +66,27 @@ def description(trust: callers.Trust) -> dict[str, Any]:
             "TagsAnswer": schemas.TAGS_ANSWER,
             "ServerAnswer": schemas.SERVER_ANSWER,
             "ServersAnswer": schemas.SERVERS_ANSWER,
+            "Health": health.schema(AGE),
             **{name: schemas.fault(status) for status, name in faults.NAMES.items()},
         },
         openapi.keys(trust),
     )
+
+
+def _health() -> dict[str, Any]:
+    answers = {200: response("The service works.", "Health")}
+    found = _OPERATIONS.described("check_health", "Check the database and the broker", answers, ())
+    found["responses"]["503"] = response("A check failed.", "Health")
+    return {"get": {**found, "security": []}}
+
+
+def _metrics() -> dict[str, Any]:
+    answer = {
+        "description": "The metrics in the text format of Prometheus.",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    }
+    found = _OPERATIONS.described("get_metrics", "Get the metrics", {200: answer}, (413, 500))
+    return {"get": {**found, "security": []}}
 
 
 def _servers() -> dict[str, Any]:

@@ -4,7 +4,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import kombu
 import kombu.exceptions
@@ -30,6 +30,13 @@ _HEARTBEAT = 60
 _ID_BYTES = 6
 # Seconds between polls of the broker within this process.
 _POLL_EVERY = 0.02
+
+
+class QueueLengths(NamedTuple):
+    """The numbers of outcomes and dead letters that wait in the queues."""
+
+    outcomes: int
+    dead_letters: int
 
 
 class Broker:
@@ -90,6 +97,16 @@ class Broker:
         exchange = kombu.Exchange(name, type="topic", durable=True)
         exchange(channel).declare()
         self.queue(channel).bind_to(exchange, routing_key=pattern)
+
+    def lengths(self) -> QueueLengths:
+        """Return the lengths of the queues, without messages that a process is handling."""
+        with self.connected() as connection:
+            channel = connection.default_channel
+            outcomes, dead = (
+                int(queue(channel).queue_declare(passive=True).message_count)
+                for queue in (self.queue, self.dead)
+            )
+            return QueueLengths(outcomes, dead)
 
     @contextlib.contextmanager
     def publishing(self) -> Iterator[Callable[[Outcome], None]]:

@@ -12,6 +12,7 @@ from steelyard import errors
 from steelyard.tags.jobs import messages
 from steelyard.tags.jobs.broker import Broker
 from steelyard.tags.jobs.loops import Pauses, Stop
+from steelyard.tags.jobs.observers import DispatcherObserver, Handled
 from steelyard.tags.names import DEFAULT_PREFIXES, Prefixes
 from steelyard.tags.states.values import Outcome
 
@@ -43,6 +44,7 @@ class Dispatcher:
         self._prefixes = prefixes
         self._prefetch = prefetch
         self._pauses = Pauses(first_pause)
+        self.observer = DispatcherObserver()
 
     def run(self, stop: Stop) -> None:
         """Dispatch outcomes until stopped, but finish the current message first."""
@@ -80,14 +82,17 @@ class Dispatcher:
                         self._pauses.reset()
 
     def _handle(self, channel: Any, message: Any) -> None:
+        result = Handled.DEAD_LETTER
         try:
             outcome = messages.parse(message.body, self._prefixes)
             if outcome is not None:
                 self._apply(outcome)
+            result = Handled.IGNORED if outcome is None else Handled.APPLIED
         except (errors.InvalidMessage, errors.CannotBeKept) as error:
             LOG.warning("Moved a message to the dead letters: %s", error)
             self._broker.dead_letter(channel, message.body, str(error))
         except errors.ServiceError:  # the database or the backend fails, so this is retried
+            self.observer.handled(Handled.RETRIED)
             raise
         except Exception as error:  # one bad message must not block all later ones
             LOG.exception("Moved a message to the dead letters: %.200r", message.body)
@@ -95,6 +100,7 @@ class Dispatcher:
                 channel, message.body, f"{type(error).__name__}: {error!s:.500}"
             )
         message.ack()
+        self.observer.handled(result)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from oslo_log import log as logging
 from steelyard import errors
 from steelyard.tags.jobs.following import Follower
 from steelyard.tags.jobs.loops import Clock, Loop
+from steelyard.tags.jobs.observers import WatchObserver
 from steelyard.tags.jobs.tracking import JobTracker
 from steelyard.tags.states.values import Outcome
 
@@ -49,6 +50,7 @@ class Watch:
         self._clock = clock
         self._published = _Published(clock)
         self._prune_at = clock()
+        self.observer = WatchObserver()
 
     def every(self, seconds: float) -> Loop:
         """Return the loop that runs ``look`` at this interval."""
@@ -66,6 +68,7 @@ class Watch:
                 step()
             except Exception as error:  # noqa: BLE001  (a third-party backend can raise anything)
                 failures.append(error)
+        self.observer.looked(succeeded=not failures)
         for failure in failures[1:]:
             if isinstance(failure, errors.SteelyardError):
                 LOG.warning("%s: %s", _FAILURE, failure)
@@ -86,6 +89,7 @@ class Watch:
             with self._broker.publishing() as publish:
                 for outcome in outcomes:
                     publish(outcome)
+                    self.observer.published()
 
     def _apply_one(self, outcome: Outcome) -> None:
         """Apply the outcome; log and skip it if its content is the cause of an error.
@@ -131,6 +135,7 @@ class Watch:
                 for outcome in due:
                     publish(outcome)
                     self._published.note(outcome)
+                    self.observer.published()
 
 
 class _Published:

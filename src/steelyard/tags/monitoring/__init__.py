@@ -1,0 +1,1 @@
+"""The health and the metrics of the parts of the tag service."""
