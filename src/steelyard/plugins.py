@@ -5,7 +5,9 @@ Each package declares its :class:`EntryPointGroup` next to the contract of its p
 
 import contextlib
 import dataclasses
+import functools
 import importlib.metadata
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
@@ -68,13 +70,21 @@ class Installed:
 
 
 def registered(group: str) -> importlib.metadata.EntryPoints:
-    """Return the entry points in the group with this name, without loading them."""
+    """Return the entry points in the group with this name, without loading them.
+
+    A process reads them once for each search path.
+    """
+    return _read(group, tuple(sys.path))
+
+
+@functools.lru_cache(maxsize=64)
+def _read(group: str, _path: tuple[str, ...]) -> importlib.metadata.EntryPoints:
     return importlib.metadata.entry_points(group=group)
 
 
 def installed(group: EntryPointGroup) -> list[Installed]:
     """Return the plugins registered in the entry point group, sorted by name."""
-    return sorted({Installed(point.name, _distribution(point)) for point in registered(group.name)})
+    return _with_distributions(registered(group.name))
 
 
 def load_classes(group: EntryPointGroup, names: Sequence[str]) -> dict[str, type[Any]]:
@@ -83,14 +93,14 @@ def load_classes(group: EntryPointGroup, names: Sequence[str]) -> dict[str, type
     Raises PluginError if a plugin is missing, ambiguous or broken, and MissingExtra if it needs an
     extra of steelyard that is not installed.
     """
-    present = installed(group)
+    points = registered(group.name)
     for name in names:
-        _require_one(group, name, present)
+        _require_one(group, name, points)
 
     def fail(_: object, point: importlib.metadata.EntryPoint, error: BaseException) -> NoReturn:
         if isinstance(error, errors.MissingExtra):
             raise error  # its message is complete
-        raise _broken(group, point.name, present, error) from error
+        raise _broken(group, point.name, error) from error
 
     manager: named.NamedExtensionManager[Any] = named.NamedExtensionManager(
         group.name, list(names), name_order=True, on_load_failure_callback=fail
@@ -99,7 +109,7 @@ def load_classes(group: EntryPointGroup, names: Sequence[str]) -> dict[str, type
     for name, found in classes.items():
         fault = group.fault(found)
         if fault:
-            raise _broken(group, name, present, TypeError(f"{found!r} {fault}"))
+            raise _broken(group, name, TypeError(f"{found!r} {fault}"))
     return classes
 
 
@@ -136,7 +146,7 @@ def _constructed(group: EntryPointGroup, name: str, found: type[Any], argument: 
     except (errors.SteelyardError, cfg.Error):
         raise  # the message is complete, or names the option
     except Exception as error:  # a plugin's constructor can raise anything
-        raise _broken(group, name, installed(group), error) from error
+        raise _broken(group, name, error) from error
 
 
 @contextlib.contextmanager
@@ -155,28 +165,39 @@ def blamed(group: EntryPointGroup, name: str) -> Iterator[None]:
         ) from error
 
 
-def _distribution(point: importlib.metadata.EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else "unknown distribution"
+def _with_distributions(points: importlib.metadata.EntryPoints) -> list[Installed]:
+    # Each access to the metadata of a distribution parses it, which is slow.
+    distributions = {id(point.dist): point.dist for point in points}
+    texts = {key: _distribution(each) for key, each in distributions.items()}
+    return sorted({Installed(point.name, texts[id(point.dist)]) for point in points})
 
 
-def _require_one(group: EntryPointGroup, name: str, present: list[Installed]) -> None:
-    providers = [plugin for plugin in present if plugin.name == name]
+def _distribution(found: importlib.metadata.Distribution | None) -> str:
+    if found is None:
+        return "unknown distribution"
+    metadata = found.metadata
+    return f"{metadata['Name']} {metadata['Version']}"
+
+
+def _require_one(group: EntryPointGroup, name: str, points: importlib.metadata.EntryPoints) -> None:
+    providers = points.select(name=name)
     kind = group.kind
     if not providers:
-        meant = suggestion(name, {plugin.name for plugin in present})
+        present = _with_distributions(points)
+        meant = suggestion(name, points.names)
         raise errors.PluginError(
             f"no {kind} {name!r}", f"installed: {_listing(present)}{meant}", name
         )
-    if len(providers) > 1:
-        both = " and ".join(plugin.distribution for plugin in providers)
+    # A distribution that is on the path twice provides one plugin.
+    if len(providers) > 1 and len(different := _with_distributions(providers)) > 1:
+        both = " and ".join(plugin.distribution for plugin in different)
         raise errors.PluginError(
             f"the {kind} {name!r} is provided by {both}; uninstall one of them", text=name
         )
 
 
-def _broken(
-    group: EntryPointGroup, name: str, present: list[Installed], error: BaseException
-) -> errors.PluginError:
+def _broken(group: EntryPointGroup, name: str, error: BaseException) -> errors.PluginError:
+    present = installed(group)
     (plugin,) = (plugin for plugin in present if plugin.name == name)
     what = traceback.format_exception_only(error)[-1].strip()
     return errors.PluginError(

@@ -1,4 +1,5 @@
 import importlib.metadata
+import pathlib
 from typing import Any
 
 import pytest
@@ -28,6 +29,19 @@ def test_installed_plugins_name_their_distribution() -> None:
     version = importlib.metadata.version("steelyard")
     assert plugins.Installed("RAMWeigher", f"steelyard {version}") in (plugins.installed(WEIGHERS))
     assert plugins.installed(NOTHING) == []
+
+
+def test_installed_lists_plugins_of_a_folder_that_joins_the_search_path(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert plugins.installed(NOTHING) == []
+    metadata = tmp_path / "joined-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: joined\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[steelyard.nothing]\nB = b:B\nA = a:A\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    both = [plugins.Installed("A", "joined 1.0"), plugins.Installed("B", "joined 1.0")]
+    assert plugins.installed(NOTHING) == both
 
 
 def test_load_with_an_unknown_name_lists_installed_plugins() -> None:
