@@ -34,7 +34,9 @@ def serve(application: WSGIApplication, listener: socket.socket, most_sent: int)
 
     ``most_sent`` is the greatest size of a request's body in bytes.
     """
-    server = _server(application, listener, most_sent, _connections())
+    server = buffering_server(
+        application, listener, max_request_body_size=most_sent, connection_limit=connections()
+    )
     server.run()
     server.close()
 
@@ -46,7 +48,13 @@ def serving(application: WSGIApplication, listener: socket.socket) -> Iterator[N
     At the end of the block, requests that are still being handled are waited for only a moment.
     """
     sockets: dict[int, Any] = {}
-    server = _server(application, listener, _NO_BODY, _FEW_CONNECTIONS, sockets)
+    server = buffering_server(
+        application,
+        listener,
+        sockets,
+        max_request_body_size=_NO_BODY,
+        connection_limit=_FEW_CONNECTIONS,
+    )
     stop = threading.Event()
 
     def run() -> None:
@@ -65,13 +73,16 @@ def serving(application: WSGIApplication, listener: socket.socket) -> Iterator[N
         wasyncore.close_all(sockets, ignore_all=True)
 
 
-def _server(
+def buffering_server(
     application: WSGIApplication,
     listener: socket.socket,
-    most_sent: int,
-    connections: int,
     sockets: dict[int, Any] | None = None,
+    **adjustments: Any,
 ) -> BaseWSGIServer:
+    """Return a server that reads each request completely before it gives it to a thread.
+
+    ``sockets`` gets its sockets, for a loop of the caller; the others are options of waitress.
+    """
     # waitress would warn of every request that waits for a thread.
     logging.getLogger("waitress.queue").logger.setLevel("ERROR")
     server = create_server(
@@ -79,18 +90,17 @@ def _server(
         map=sockets,
         sockets=[listener],
         ident=None,
-        max_request_body_size=most_sent,
-        connection_limit=connections,
         channel_timeout=_PATIENCE,
         cleanup_interval=_CHECK_EVERY,
         asyncore_use_poll=True,  # select() fails at file descriptors above 1023
+        **adjustments,
     )
     assert isinstance(server, BaseWSGIServer)  # noqa: S101  (for one socket)
-    server.channel_class = _Channel
+    server.channel_class = BufferedConnection
     return server
 
 
-class _Channel(HTTPChannel):
+class BufferedConnection(HTTPChannel):
     """A connection that counts as idle from the beginning of a request until it is complete.
 
     waitress counts from the last byte, so a client that sends a byte now and then could occupy the
@@ -98,6 +108,19 @@ class _Channel(HTTPChannel):
     """
 
     _since: float | None = None
+    _ending = False
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a complete request is being handled, or its answer being sent."""
+        return bool(self.requests or self.total_outbufs_len)
+
+    def end(self) -> None:
+        """Read no more requests."""
+        self._ending = True
+
+    def readable(self) -> bool:
+        return not self._ending and bool(super().readable())
 
     def received(self, data: bytes) -> bool:
         # waitress has just set last_activity to the present time.
@@ -109,7 +132,7 @@ class _Channel(HTTPChannel):
         super().service()
 
 
-def _connections() -> int:
+def connections() -> int:
     """Return how many connections to accept, after raising the limit of open files if possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _CONNECTIONS + _OTHER_FILES

@@ -94,6 +94,7 @@ EXTRAS = {
     "web.configured": {"falcon"},
     "web.documents": {"falcon"},
     "web.error_answers": {"falcon"},
+    "web.gunicorn_worker": {"gunicorn", "waitress"},
     "web.health": {"falcon"},
     "web.metrics": {"falcon", "prometheus_client"},
     "web.microversions": {"falcon"},
