@@ -18,7 +18,7 @@ class Severity(enum.StrEnum):
 
 
 class Check(enum.StrEnum):
-    """The checks that yield findings: first those of clouds, then those of Nova configurations."""
+    """The checks that yield findings: of clouds, of Nova configurations, and of tag services."""
 
     MALFORMED_VALUE = "malformed-value"
     DOUBTFUL_VALUE = "doubtful-value"
@@ -59,6 +59,20 @@ class Check(enum.StrEnum):
     SOFT_POLICY_IGNORED = "soft-policy-ignored"
     SOFT_POLICY_REFUSED = "soft-policy-refused"
 
+    INSECURE_FILE = "insecure-file"
+    INEFFECTIVE_OPTION = "ineffective-option"
+    NO_TRUSTED_PROXIES = "no-trusted-proxies"
+    DATABASE_FAILED = "database-failed"
+    WRONG_SCHEMA = "wrong-schema"
+    BACKEND_FAILED = "backend-failed"
+    TRIAL_BACKEND = "trial-backend"
+    WRONG_BACKEND = "wrong-backend"
+    OLD_OPERATION = "old-operation"
+    NOT_RECONCILED = "not-reconciled"
+    BROKER_FAILED = "broker-failed"
+    NO_DISPATCHER = "no-dispatcher"
+    DEAD_LETTERS = "dead-letters"
+
 
 class SubjectKind(enum.StrEnum):
     """The kinds of things that findings are about."""
@@ -70,6 +84,7 @@ class SubjectKind(enum.StrEnum):
     GROUP = "group"
     OPTION = "option"
     SERVICE = "service"
+    FILE = "file"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from steelyard.conf.consumers import CONSUMERS_GROUP, CONSUMERS_OPTS
 from steelyard.conf.scheduling import GROUP, OPTS, REMOVED_OPTS
-from steelyard.conf.secret_files import check_files_with
+from steelyard.conf.secret_files import check_files_with, insecure_files_with
 from steelyard.conf.sources import (
     BAD_VALUE,
     InvalidOption,
@@ -38,6 +38,7 @@ __all__ = [
     "check_files_with",
     "explained",
     "files",
+    "insecure_files_with",
     "list_opts",
     "register",
     "register_consumers",

@@ -16,12 +16,23 @@ def check_files_with(conf: cfg.ConfigOpts | None, group: str, names: Collection[
 
     None stands for the global configuration.
     """
+    for path in insecure_files_with(conf, group, names):
+        raise errors.BadRequest(
+            f"insecure configuration file {path!r}: it contains credentials, and all users can "
+            f"read or change it; run 'chmod o-rw {path}'"
+        )
+
+
+def insecure_files_with(
+    conf: cfg.ConfigOpts | None, group: str, names: Collection[str]
+) -> Iterator[str]:
+    """Yield the files that set one of the options, and that all users can read or change.
+
+    None stands for the global configuration.
+    """
     for path in _files_with(cfg.CONF if conf is None else conf, group, names):
         if os.stat(path).st_mode & (stat.S_IROTH | stat.S_IWOTH):
-            raise errors.BadRequest(
-                f"insecure configuration file {path!r}: it contains credentials, and all users can "
-                f"read or change it; run 'chmod o-rw {path}'"
-            )
+            yield path
 
 
 def _files_with(conf: cfg.ConfigOpts, group: str, names: Collection[str]) -> Iterator[str]:

@@ -15,7 +15,7 @@ def database_url(conf: cfg.ConfigOpts | None, group: str, given: str | None = No
     """
     if given is not None:
         url = _parsed(given, group)
-        if _has_password(url):
+        if _names_password(url):
             raise errors.BadRequest(
                 "cannot use a password on the command line: all users of this machine could read "
                 f"it; set connection in [{group}] of a configuration file"
@@ -27,7 +27,7 @@ def database_url(conf: cfg.ConfigOpts | None, group: str, given: str | None = No
             f"no database configured: set connection in [{group}] of a configuration file"
         )
     url = _parsed(configured, group)
-    if _has_password(url):
+    if _names_password(url):
         options.check_files_with(conf, group, ["connection"])
     return url
 
@@ -44,5 +44,13 @@ def _parsed(text: str, group: str) -> sa.URL:
         ) from None
 
 
-def _has_password(url: sa.URL) -> bool:
+def has_password(text: str | None) -> bool:
+    """Return whether the text is a valid URL with a password."""
+    try:
+        return text is not None and _names_password(sa.make_url(text))
+    except (sa.exc.ArgumentError, ValueError):  # ValueError is about the port
+        return False
+
+
+def _names_password(url: sa.URL) -> bool:
     return url.password is not None or any("pass" in key.lower() for key in url.query)

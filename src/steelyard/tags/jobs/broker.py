@@ -32,11 +32,12 @@ _ID_BYTES = 6
 _POLL_EVERY = 0.02
 
 
-class QueueLengths(NamedTuple):
-    """The numbers of outcomes and dead letters that wait in the queues."""
+class QueueState(NamedTuple):
+    """The numbers of outcomes and dead letters that wait in the queues, and of dispatchers."""
 
     outcomes: int
     dead_letters: int
+    dispatchers: int
 
 
 class Broker:
@@ -98,15 +99,16 @@ class Broker:
         exchange(channel).declare()
         self.queue(channel).bind_to(exchange, routing_key=pattern)
 
-    def lengths(self) -> QueueLengths:
-        """Return the lengths of the queues, without messages that a process is handling."""
+    def queue_state(self) -> QueueState:
+        """Return the state of the queues, without messages that a process is handling."""
         with self.connected() as connection:
-            channel = connection.default_channel
             outcomes, dead = (
-                int(queue(channel).queue_declare(passive=True).message_count)
+                queue(connection.default_channel).queue_declare(passive=True)
                 for queue in (self.queue, self.dead)
             )
-            return QueueLengths(outcomes, dead)
+            return QueueState(
+                int(outcomes.message_count), int(dead.message_count), int(outcomes.consumer_count)
+            )
 
     @contextlib.contextmanager
     def publishing(self) -> Iterator[Callable[[Outcome], None]]:

@@ -143,17 +143,17 @@ class VitalMetrics(Collector):
                 "The time of the last reconciliation of all instances by the watch.",
                 watched.reconciled,
             )
-        lengths = _read(self._vitals.queues)
-        if lengths is not None:
+        queues = _read(self._vitals.queues)
+        if queues is not None:
             yield GaugeMetricFamily(
                 f"{SERVICE}_queued_outcomes",
                 "The outcomes in the queue of the dispatchers.",
-                lengths.outcomes,
+                queues.outcomes,
             )
             yield GaugeMetricFamily(
                 f"{SERVICE}_dead_letters",
                 "The messages in the queue of dead letters.",
-                lengths.dead_letters,
+                queues.dead_letters,
             )
 
 

@@ -13,7 +13,7 @@ from steelyard.tags.database.watched import Watched
 from steelyard.tags.jobs.loops import Clock
 
 if TYPE_CHECKING:
-    from steelyard.tags.jobs.broker import Broker, QueueLengths
+    from steelyard.tags.jobs.broker import Broker, QueueState
 
 # Seconds for which an answer of the broker is cached. Callers of the health need no identity, and
 # an unreachable broker would occupy a thread for seconds on each call.
@@ -53,17 +53,17 @@ class Vitals:
         """Return the progress of the watch."""
         return self._store.reading(watched.read)
 
-    def queues(self) -> "QueueLengths | None":
-        """Return the lengths of the broker's queues, at most some seconds old.
+    def queues(self) -> "QueueState | None":
+        """Return the state of the broker's queues, at most some seconds old.
 
         None without a broker.
         """
-        return None if self._asked is None else self._asked.lengths()
+        return None if self._asked is None else self._asked.queue_state()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Answer:
-    lengths: "QueueLengths | errors.SteelyardError"
+    state: "QueueState | errors.SteelyardError"
     until: float
 
 
@@ -76,7 +76,7 @@ class _Asked:
         self._asking = threading.Lock()
         self._last: _Answer | None = None
 
-    def lengths(self) -> "QueueLengths":
+    def queue_state(self) -> "QueueState":
         last = self._last
         # While one thread asks, the others get the last answer. They wait only for the first one.
         if (last is None or last.until <= self._clock()) and self._asking.acquire(
@@ -89,12 +89,12 @@ class _Asked:
                 self._asking.release()
             last = self._last
         assert last is not None  # noqa: S101  (the first answer was waited for)
-        if isinstance(last.lengths, errors.SteelyardError):
-            raise last.lengths
-        return last.lengths
+        if isinstance(last.state, errors.SteelyardError):
+            raise last.state
+        return last.state
 
-    def _ask(self) -> "QueueLengths | errors.SteelyardError":
+    def _ask(self) -> "QueueState | errors.SteelyardError":
         try:
-            return self._broker.lengths()
+            return self._broker.queue_state()
         except errors.SteelyardError as error:
             return error

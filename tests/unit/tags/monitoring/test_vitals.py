@@ -7,7 +7,7 @@ import pytest
 
 from steelyard import errors
 from steelyard.tags import TagStore
-from steelyard.tags.jobs.broker import Broker, QueueLengths
+from steelyard.tags.jobs.broker import Broker, QueueState
 from steelyard.tags.monitoring.vitals import Vitals
 from support.tags import queues
 
@@ -32,16 +32,16 @@ def test_no_broker_passes_its_check() -> None:
     found.check_broker()
 
 
-def test_lengths_of_queues_are_cached_for_seconds() -> None:
+def test_state_of_queues_are_cached_for_seconds() -> None:
     clock = Clock()
     with queues.own_queue() as broker:
         found = vitals(broker, clock)
-        assert found.queues() == QueueLengths(0, 0)
+        assert found.queues() == QueueState(0, 0, 0)
         queues.send(broker, b"one")
         clock.now = 4.9
-        assert found.queues() == QueueLengths(0, 0)
+        assert found.queues() == QueueState(0, 0, 0)
         clock.now = 5.0
-        assert found.queues() == QueueLengths(1, 0)
+        assert found.queues() == QueueState(1, 0, 0)
 
 
 def test_failure_of_the_broker_is_cached_for_seconds() -> None:
@@ -64,24 +64,24 @@ def test_callers_get_the_last_answer_while_one_of_them_asks() -> None:
     class Slow(Broker):
         """A broker whose second answer takes long."""
 
-        def lengths(self) -> QueueLengths:
+        def queue_state(self) -> QueueState:
             if clock.now:
                 asked.set()
                 assert go_on.wait(20)
-            return super().lengths()
+            return super().queue_state()
 
     with queues.own_queue() as broker:
         slow = Slow(queue=broker.queue.name)
         found = vitals(slow, clock)
-        assert found.queues() == QueueLengths(0, 0)
+        assert found.queues() == QueueState(0, 0, 0)
         queues.send(broker, b"one")
         clock.now = 5.0
-        answers: list[QueueLengths | None] = []
+        answers: list[QueueState | None] = []
         thread = threading.Thread(target=lambda: answers.append(found.queues()))
         thread.start()
         assert asked.wait(20)
-        assert found.queues() == QueueLengths(0, 0)
+        assert found.queues() == QueueState(0, 0, 0)
         go_on.set()
         thread.join()
-        assert answers == [QueueLengths(1, 0)]
-        assert found.queues() == QueueLengths(1, 0)
+        assert answers == [QueueState(1, 0, 0)]
+        assert found.queues() == QueueState(1, 0, 0)
