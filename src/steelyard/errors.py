@@ -32,6 +32,7 @@ __all__ = [
     "NotFound",
     "OutcomeUnknown",
     "OverCapacity",
+    "OverQuota",
     "PluginError",
     "PolicyNotSupported",
     "ServiceError",
@@ -106,6 +107,12 @@ class ConcurrentUpdate(Conflict):
 
 class OverCapacity(Conflict):
     """Allocations that exceed a resource provider's inventory, or its limits for one consumer."""
+
+
+class OverQuota(SteelyardError):
+    """A request that would exceed the limit of a project."""
+
+    status = 403
 
 
 class InvalidExpression(BadRequest):

@@ -9,7 +9,7 @@ from benchmarks.cloud import files
 from benchmarks.consumers import http, upgrade, usages
 from benchmarks.filters import aggregate_instance_type
 from benchmarks.scheduler import placements
-from benchmarks.tags import reconciliation
+from benchmarks.tags import reconciliation, servers
 from benchmarks.traits import sql
 from benchmarks.weighers import soft_affinity
 
@@ -71,6 +71,13 @@ def test_reconciliation_in_the_benchmark_runs_few_statements(capsys: Any) -> Non
     assert [row.actions for row in rows] == [400, 0, 400, 12_000, 0, 12_000]
     # Each 500 servers need 16 statements; two of these read the recorded backend.
     assert max(row.statements for row in rows) <= 32
+    assert "ms/server" in capsys.readouterr().out
+
+
+def test_servers_in_the_benchmark_are_registered_and_listed_by_few_statements(capsys: Any) -> None:
+    rows = servers.run([sa.make_url("sqlite://")], [600, 2_100], print)
+    assert [row.found for row in rows] == [600, 600, 6, 2_100, 2_100, 21]
+    assert [row.statements for row in rows if row.phase != "register"] == [1, 1, 3, 1]
     assert "ms/server" in capsys.readouterr().out
 
 

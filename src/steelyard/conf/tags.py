@@ -66,6 +66,17 @@ The option may be repeated for more groups. A request to add a tag that is incom
 tag of the instance, or of the request, fails and changes nothing.
 """,
     ),
+    cfg.Opt(
+        "instances_per_project",
+        type=Count(min=0),
+        default=0,
+        help="""
+The greatest number of registered instances of a project. 0 means no limit.
+
+A request to create or register more fails with 403 and changes nothing. Instances that are
+registered already stay.
+""",
+    ),
     cfg.ListOpt(
         "trusted_proxies",
         default=[],

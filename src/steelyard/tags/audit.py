@@ -148,7 +148,10 @@ def of_change(
         for each in undone
     ]
     if change.forgotten:
-        return entries
+        created = all(each.kind is not Kind.CREATE for each in ended)
+        missing = "the backend does not have the instance"
+        gone = Entry(Event.FORGOTTEN, instance, caller=OPERATOR, reason=missing)
+        return [*entries, gone] if created else entries
     after = change.applied(state)
     expected = dict.fromkeys(state.tags, True)
     for each in ended:

@@ -45,6 +45,7 @@ def service(conf: cfg.ConfigOpts | None = None, url: str | None = None) -> TagSe
             _adopt(backend, tables)
         service = TagService(tables, backend, prefixes, clashes, group.give_up_after)
         service.request_timeout = group.request_timeout
+        service.instances_per_project = group.instances_per_project or None
         opened.pop_all()  # the caller closes the store
     return service
 

@@ -31,7 +31,7 @@ class PlanAction(enum.StrEnum):
     ACTIVATED = "activated"
     DELETED = "deleted"
     FORGOTTEN = "forgotten"
-    """The instance itself is deleted, because it was never created."""
+    """The instance itself is deleted: it was never created, or the backend lost it."""
 
     LEFT = "left alone"
 
@@ -44,6 +44,10 @@ class Step:
     why: str
     prefix: str = ""
     tag: str = ""
+
+
+_BEING_CREATED = Step(PlanAction.LEFT, "it is still being created")
+_MISSING = Step(PlanAction.LEFT, "the backend does not have the instance")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,6 +121,14 @@ def plan_reconciliation(
     return Plan(instance, change, (*steps.values(), *others))
 
 
+def forgetting(plan: Plan) -> Plan:
+    """Return a plan that forgets the instance if the backend does not have it, else the same."""
+    if plan.steps != (_MISSING,):
+        return plan
+    change = dataclasses.replace(plan.change, forgotten=True)
+    return Plan(plan.instance, change, (Step(PlanAction.FORGOTTEN, _MISSING.why),))
+
+
 def _without_instance(instance: Instance, state: State, over: list[Operation]) -> Plan:
     """Return the plan for an instance that the backend does not have.
 
@@ -126,8 +138,7 @@ def _without_instance(instance: Instance, state: State, over: list[Operation]) -
     if change.forgotten:
         return Plan(instance, change, (Step(PlanAction.FORGOTTEN, "it was never created"),))
     being_created = any(each.kind is Kind.CREATE for each in state.operations)
-    why = "it is still being created" if being_created else "the backend does not have the instance"
-    return Plan(instance, change, (Step(PlanAction.LEFT, why),))
+    return Plan(instance, change, (_BEING_CREATED if being_created else _MISSING,))
 
 
 def _decoded(tags: Iterable[str], prefixes: Prefixes) -> tuple[set[Tag], list[str]]:

@@ -9,7 +9,7 @@ from steelyard.tags import audit
 from steelyard.tags.backends.base import JobStatus, TagBackend
 from steelyard.tags.database.store import Snapshot, TagStore
 from steelyard.tags.names import Owner, Prefixes
-from steelyard.tags.plans import Look, Plan, PlanAction, Step, plan_reconciliation
+from steelyard.tags.plans import Look, Plan, PlanAction, Step, forgetting, plan_reconciliation
 from steelyard.tags.states.values import Operation, StateChange
 
 _AT_ONCE = 500
@@ -22,7 +22,8 @@ class Reconciliation:
     """The comparison of instances with the backend, and the changes that make them agree.
 
     A few hundred instances are compared and then changed at once. An instance that is changed by
-    another transaction in between is left alone.
+    another transaction in between is left alone. With ``forget_missing``, instances that the
+    backend no longer has are forgotten; otherwise they are left alone.
     """
 
     store: TagStore
@@ -30,13 +31,19 @@ class Reconciliation:
     prefixes: Prefixes
     give_up_after: float
     owners: Collection[Owner] = tuple(Owner)
+    forget_missing: bool = False
 
     def planned(self) -> Iterator[list[Plan]]:
         """Return the plans for all instances, in lists, and change nothing."""
         return (self._plans(snapshots)[0] for snapshots in self._pages())
 
     def applied(self) -> Iterator[list[Plan]]:
-        """Yield the plans for all instances, each list once it has been applied."""
+        """Yield the plans for all instances, each list once it has been applied.
+
+        With ``forget_missing``, raises Conflict if the backend has none of the instances.
+        """
+        if self.forget_missing:
+            self._check_backend_has_some()
         return map(self._apply, self._pages())
 
     def applied_to(self, servers: Collection[str]) -> list[Plan]:
@@ -65,6 +72,18 @@ class Reconciliation:
         while snapshots := self.store.snapshots(_AT_ONCE, after=last):
             yield snapshots
             last = snapshots[-1].instance.id
+
+    def _check_backend_has_some(self) -> None:
+        """Raise Conflict if the backend has no registered instance, as after it lost its data."""
+        for snapshots in self._pages():
+            if self.backend.tags([each.instance.name for each in snapshots]):
+                return
+        count = self.store.count()
+        if count:
+            raise errors.Conflict(
+                f"cannot forget missing instances: the backend has none of the {count} registered "
+                f"instances; check the backend, or forget each with 'steelyard tags forget'"
+            )
 
     def _apply(self, snapshots: Sequence[Snapshot]) -> list[Plan]:
         plans, statuses = self._plans(snapshots)
@@ -104,7 +123,7 @@ class Reconciliation:
             )
             for each in snapshots
         ]
-        return plans, statuses
+        return [*map(forgetting, plans)] if self.forget_missing else plans, statuses
 
 
 def failure_reasons(backend: TagBackend, jobs: Collection[int]) -> Mapping[int, str]:

@@ -18,8 +18,8 @@ from steelyard.tags.backends.base import TagBackend
 from steelyard.tags.codec import Tag
 from steelyard.tags.database.listing import Page, TaggedInstance
 from steelyard.tags.database.ownership import Writer
-from steelyard.tags.database.rows import check_instance
 from steelyard.tags.database.store import TagStore
+from steelyard.tags.inventory import BackendInventory
 from steelyard.tags.jobs.tracking import GIVE_UP_AFTER, JobTracker
 from steelyard.tags.names import (
     DEFAULT_PREFIXES,
@@ -30,7 +30,6 @@ from steelyard.tags.names import (
     Prefixes,
     TagFilter,
     check_name,
-    check_server_id,
 )
 from steelyard.tags.states import outcomes, requests
 from steelyard.tags.states.requests import TagRules
@@ -81,11 +80,14 @@ class TagService:
 
     Operations on a server raise NotFound if it is unknown or belongs to another project than the
     caller's. ``jobs`` tracks the jobs that the operations submit. ``administration`` upgrades the
-    database and records the backend that it belongs to.
+    database and records the backend that it belongs to. ``inventory`` registers many instances.
     """
 
     request_timeout = deadlines.REQUEST_TIMEOUT
     """The greatest total time of one call's requests to the backend, in seconds."""
+
+    instances_per_project: int | None = None
+    """The greatest number of instances of a project; None if there is no limit."""
 
     # Seconds for which recording a job is retried, and by which a request may exceed its timeout.
     _record_for: ClassVar[float] = 10.0
@@ -109,6 +111,7 @@ class TagService:
         self._prefixes = prefixes
         self._clashes = clashes
         self.administration = Administration(self._store, writer)
+        self.inventory = BackendInventory(self._store, backend)
         self.jobs = JobTracker(self._store, backend, prefixes, give_up_after)
 
     @property
@@ -134,20 +137,21 @@ class TagService:
 
         ``name`` is the instance's name at the backend. ``server`` is its id, by default a new UUID.
         Returns the instance and the statuses of its tags, which are all PENDADD. Raises Conflict if
-        the id or the name is taken. Forgets the instance if the backend refuses; keeps it if
-        OutcomeUnknown is raised.
+        the id or the name is taken, and OverQuota if the project has too many instances. Forgets
+        the instance if the backend refuses; keeps it if OutcomeUnknown is raised.
         """
         instance = Instance(
             str(uuid.uuid4()) if server is None else server, name, asking.project, asking.user
         )
-        self._check_new(instance)
+        self.inventory.check_new(instance)
         rules = self._rules(asking)
         wanted = requests.wanted(rules, tags)
         operation = self._operation(asking, Kind.CREATE, rules, wanted)
         if self._backend.tags([name]):
             raise errors.Conflict(f"cannot create instance {name!r}: the backend has it already")
         begun = requests.beginning(operation)
-        self._store.register(instance, dataclasses.replace(begun, horizon=self._begins_after()))
+        begun = dataclasses.replace(begun, horizon=self.inventory.begins_after())
+        self._store.register(instance, begun, self.instances_per_project)
         try:
             submit(self._store, self._backend, instance, operation, self._record_for)
         except errors.BackendRefused:
@@ -159,18 +163,20 @@ class TagService:
     def register(self, instance: Instance) -> None:
         """Record an instance that the backend has.
 
-        Raises BadRequest for an invalid id or name, Conflict if one is taken, and NotFound if the
-        backend does not have the instance. Outcomes of earlier jobs are ignored, because they may
+        Raises BadRequest for an invalid id or name, Conflict if one is taken, OverQuota if the
+        project has too many instances, and NotFound if the backend does not have the instance.
+        Outcomes of earlier jobs are ignored, because they may
         be about another instance of the name. Reconciliation records the instance's tags.
         """
-        self._check_new(instance)
+        self.inventory.check_new(instance)
         self._store.check_backend()
         if not self._backend.tags([instance.name]):
             raise errors.NotFound(
                 f"cannot register {instance.id!r}: the backend has no instance {instance.name!r}; "
                 f"create it there first, or give the full name that the backend lists"
             )
-        self._store.register(instance, StateChange(horizon=self._begins_after()))
+        begins = StateChange(horizon=self.inventory.begins_after())
+        self._store.register(instance, begins, self.instances_per_project)
         audit.write([audit.Entry(audit.Event.REGISTERED, instance, caller=audit.OPERATOR)])
 
     def forget(self, server: str) -> None:
@@ -209,18 +215,6 @@ class TagService:
         """
         prefixes = [self._rules(asking).prefix]
         return self._store.tagged(Page(prefixes, size, after, wanted, asking.project))
-
-    def _check_new(self, instance: Instance) -> None:
-        check_server_id(instance.id)
-        check_instance(instance)
-        self._backend.check_name(instance.name)
-
-    def _begins_after(self) -> int:
-        """Return the last job that can be about an earlier instance of the same name.
-
-        The backend may have forgotten it, so the recorded jobs count, too.
-        """
-        return max(self._backend.horizon(), self._store.last_job())
 
     def tags(self, asking: Asking, server: str) -> dict[str, Status]:
         """Return the owner's tags on the server with their statuses."""

@@ -204,9 +204,11 @@ class Store(TagStore):
         self.applying = False
         self._faults = faults
 
-    def register(self, instance: Instance, change: StateChange | None = None) -> None:
+    def register(
+        self, instance: Instance, change: StateChange | None = None, most: int | None = None
+    ) -> None:
         with self.watch(instance.id):
-            super().register(instance, change)
+            super().register(instance, change, most)
 
     def change(
         self,

@@ -71,6 +71,8 @@ class Ganeti:
             return (200, {"name": CLUSTER})
         if not asked.is_query:
             return (200, 42)
+        if asked.target.endswith("instance") and asked.body["qfilter"] is None:
+            return (200, {"data": [[[0, name]] for name in self.instances]})
         rows = self.rows(asked.target, list(filter_values(asked.body["qfilter"])))
         return (200, {"data": [[[0, value] for value in row] for row in rows]})
 

@@ -10,7 +10,7 @@ import unicodedata
 import pytest
 import sqlalchemy as sa
 
-from steelyard.errors import BadRequest, Conflict, InvalidTag, NotFound, WrongBackend
+from steelyard.errors import BadRequest, Conflict, InvalidTag, NotFound, OverQuota, WrongBackend
 from steelyard.tags import TagService, TagStore
 from steelyard.tags.backends.base import BackendIdentity
 from steelyard.tags.backends.memory import MemoryBackend
@@ -357,6 +357,54 @@ def check_owners_are_kept_apart(store: TagStore) -> None:
     assert store.state("s1").tags == {}
 
 
+def check_project_stays_within_its_limit(store: TagStore) -> None:
+    service, _ = made(store, "s1", "s2", "t")
+    service.instances_per_project = 3
+    store.forget("t")
+    service.register(Instance("other", "t.example.org", "q", "u"))
+    service.create(CALLER, "new", ["a"], "s3")
+    before = store.instances()
+    with pytest.raises(OverQuota, match="project 'p' has reached its limit of 3 instances"):
+        service.create(CALLER, "newer", ["a"], "s4")
+    assert store.instances() == before
+    assert len(store.pending()) == 1
+    done = store.register_all([Instance("x", "x", "p", "u")], 0, 3)
+    assert done.refused == {"x": "project 'p' has reached its limit of 3 instances"}
+    store.forget("s1")
+    service.create(CALLER, "newer", ["a"], "s4")
+
+
+def check_concurrent_registrations_stop_at_the_limit(store: TagStore) -> None:
+    service, backend = made(store, "s1")
+    names = [f"vm-{number}" for number in range(12)]
+    backend.adopt(dict.fromkeys(names, ()))
+    service.instances_per_project = 5
+
+    def register(name: str) -> bool:
+        try:
+            service.register(Instance(name, name, "p", "u"))
+        except OverQuota:
+            return False
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(register, names)) == 4
+    assert store.count() == 5
+
+
+def check_registering_many_skips_taken_ids_and_names(store: TagStore) -> None:
+    store.register(Instance("by another id", "known", "p", "u"))
+    store.register(Instance("taken", "other", "p", "u"))
+    wanted = [Instance(name, name, "p", "u") for name in ("new", "known", "taken", "NEW", "new ")]
+    done = store.register_all(wanted, 7)
+    assert [each.name for each in done.new] == ["new", "NEW", "new "]
+    assert (done.known, done.refused) == (["known"], {"taken": "its ID is taken"})
+    assert store.state("new").horizon == 7
+    again = store.register_all(wanted, 9)
+    assert (again.new, again.known) == ([], ["new", "known", "NEW", "new "])
+    assert store.state("new").horizon == 7
+
+
 OPERATIONS = [
     check_operations_change_tags,
     check_creation_records_instance_with_tags,
@@ -373,4 +421,7 @@ OPERATIONS = [
     check_move_waits_for_changes,
     check_failed_change_is_rolled_back,
     check_owners_are_kept_apart,
+    check_project_stays_within_its_limit,
+    check_concurrent_registrations_stop_at_the_limit,
+    check_registering_many_skips_taken_ids_and_names,
 ]

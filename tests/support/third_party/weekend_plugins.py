@@ -114,6 +114,9 @@ class FileTags(TagBackend):
         there = [name for name in instances if self._path(name).exists()]
         return {name: frozenset(self._read(name)) for name in there}
 
+    def instances(self) -> Iterable[str]:
+        return [path.name for path in self._directory.iterdir()]
+
     def _path(self, instance: str) -> pathlib.Path:
         return self._directory / instance
 

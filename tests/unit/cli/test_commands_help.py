@@ -14,7 +14,7 @@ _APP = App()
 _LONGEST_SUMMARY = 60
 _VERBS = (
     "Add Apply Build Check Choose Compare Count Create Delete Export Forget List Move Poll Print "
-    "Record Register Remove Replace Report Revert Serve Set Show Test Update"
+    "Record Register Remove Replace Report Revert Serve Set Show Test Unregister Update"
 )
 
 

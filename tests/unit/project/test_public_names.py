@@ -27,8 +27,9 @@ PUBLIC = {
     "steelyard.errors": "BackendRefused BackendUnreachable BadRequest CannotBeKept "
     "ConcurrentUpdate Conflict Forbidden InvalidAllocations InvalidCloud InvalidConsumerType "
     "InvalidExpression InvalidMessage InvalidProvider InvalidQuery InvalidServerGroup InvalidTag "
-    "InvalidTrait MicroversionTooLow MissingExtra NoAccess NotFound OutcomeUnknown OverCapacity PluginError "
-    "PolicyNotSupported ServiceError SteelyardError TransactionAborted Unauthorized UnsupportedMicroversion "
+    "InvalidTrait MicroversionTooLow MissingExtra NoAccess NotFound OutcomeUnknown OverCapacity "
+    "OverQuota PluginError PolicyNotSupported ServiceError SteelyardError TransactionAborted "
+    "Unauthorized UnsupportedMicroversion "
     "UpgradeNeeded WrongBackend",
     "steelyard.expressions": "Expression",
     "steelyard.filters.aggregate_instance_type": "AggregateInstanceTypeFilter",

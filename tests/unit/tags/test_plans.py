@@ -5,7 +5,7 @@ import pytest
 from steelyard.tags.backends.base import JobStatus
 from steelyard.tags.codec import Tag, encode
 from steelyard.tags.names import DEFAULT_PREFIXES, Owner
-from steelyard.tags.plans import Look, Plan, PlanAction, Step, plan_reconciliation
+from steelyard.tags.plans import Look, Plan, PlanAction, Step, forgetting, plan_reconciliation
 from steelyard.tags.states.values import (
     Instance,
     Kind,
@@ -183,3 +183,30 @@ def test_smaller_horizon_of_the_backend_is_ignored() -> None:
     assert change.horizon is None
     assert change.unmarked == {RED}
     assert not change.applied(state).is_news(8, RED)
+
+
+def test_forgetting_forgets_an_instance_that_the_backend_lost() -> None:
+    state = State({RED: ACTIVE}, (operation(Kind.ADD, "new"),))
+    plan = plan_reconciliation(VM, state, Look(None))
+    assert (plan.change.forgotten, [step.action for step in plan.steps]) == (
+        False,
+        [PlanAction.LEFT],
+    )
+    forgotten = forgetting(plan)
+    assert forgotten.change.forgotten
+    why = "the backend does not have the instance"
+    assert forgotten.steps == (Step(PlanAction.FORGOTTEN, why),)
+    assert forgetting(forgotten) == forgotten
+
+
+@pytest.mark.parametrize(
+    ("state", "there"),
+    [
+        (State({RED: ACTIVE}), frozenset()),
+        (State({RED: PENDADD}, (operation(Kind.CREATE),)), None),
+    ],
+    ids=["an instance that the backend has", "one that is being created"],
+)
+def test_forgetting_keeps_other_plans(state: State, there: frozenset[str] | None) -> None:
+    plan = plan_reconciliation(VM, state, Look(there))
+    assert forgetting(plan) == plan

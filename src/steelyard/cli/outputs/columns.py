@@ -218,6 +218,16 @@ class TagStatuses(_Cell):
         return tag if status == Status.ACTIVE else f"{tag} ({status})"
 
 
+class Examples(_Cell):
+    """Reasons, a line each, with the number of servers and an example."""
+
+    def human_readable(self) -> str:
+        return _lines(
+            f"{each['servers']}: {each['reason']}, such as {each['example']!r}"
+            for each in self._value
+        )
+
+
 class Amounts(_Cell):
     """Amounts by resource class."""
 

@@ -14,14 +14,11 @@ from steelyard.cli.commands import (
     USERS_MISTAKE,
     Listed,
     Listing,
-    Showing,
-    Shown,
 )
 from steelyard.cli.outputs import columns
-from steelyard.cli.tags.sources import AskingTags, OnServer, OnTheDatabase, Operating
+from steelyard.cli.tags.sources import AskingTags, Operating
 from steelyard.tags.names import check_name
 from steelyard.tags.selftest import PREFIX, AttemptResult, SelfTest, Tags
-from steelyard.tags.states.values import Instance
 
 _TIMEOUT = 60.0  # seconds until a tag of the self-test is ACTIVE
 
@@ -185,53 +182,6 @@ class TagsExists(AskingTags):
             return TAG_MISSING
         self.app.stdout.write(f"{status}\n")
         return 0
-
-
-class TagsRegister(OnServer, OnTheDatabase, Showing):
-    """Register a server of the backend, so that it can have tags.
-
-    The backend must have an instance with the name in --name. The backend memory has no instances
-    of its own and accepts every name.
-    """
-
-    examples = (
-        "steelyard tags register 3d4c9b1e --name snf-1042 --project shop --user ada --url sqlite:////var/lib/tags.db",
-    )
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument("--name", required=True, help="name of the instance at the backend")
-        parser.add_argument(
-            "--project", required=True, metavar="P", help="ID of the project that owns the server"
-        )
-        parser.add_argument(
-            "--user", required=True, metavar="U", help="ID of the user who created the server"
-        )
-        return parser
-
-    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
-        return "Server", "Name", "Project", "User"
-
-    def result(self, parsed_args: argparse.Namespace) -> Shown:
-        given = (parsed_args.server, parsed_args.name, parsed_args.project, parsed_args.user)
-        service = self.service(parsed_args)
-        if service.backend.in_process:
-            service.backend.adopt({parsed_args.name: ()})
-        service.register(Instance(*given))
-        return Shown(values=given)
-
-
-class TagsForget(OnServer, OnTheDatabase):
-    """Forget a server, its tags and their unfinished operations.
-
-    Nothing changes at the backend. The command is for servers that no longer exist. Their IDs and
-    names can be used again.
-    """
-
-    examples = ("steelyard tags forget 3d4c9b1e --url sqlite:////var/lib/tags.db",)
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        self.service(parsed_args).forget(parsed_args.server)
 
 
 class TagsSelftest(AskingTags, Listing):

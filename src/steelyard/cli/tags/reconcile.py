@@ -3,21 +3,16 @@
 import argparse
 import collections
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
-
-import tqdm
-from oslo_log import log as logging
 
 from steelyard import conf as options
 from steelyard import errors
-from steelyard.cli.commands import INTERRUPTED, USERS_MISTAKE, Listed, Listing
-from steelyard.cli.outputs import progress
+from steelyard.cli.commands import Listed, Listing
+from steelyard.cli.tags.parts import worked_through
 from steelyard.cli.tags.sources import OnTheDatabase
 from steelyard.tags.names import Owner, Prefixes
 from steelyard.tags.plans import Plan
-
-LOG = logging.getLogger(__name__)
 
 _AGREES = "nothing to do", "both agree"
 
@@ -29,7 +24,7 @@ class _Each:
         self.rows: list[tuple[str | None, ...]] = []
         self._owners = {prefixes.of(owner): owner.value for owner in Owner}
 
-    def add(self, plan: Plan) -> None:
+    def add(self, plans: Iterable[Plan]) -> None:
         self.rows.extend(
             (
                 plan.instance.id,
@@ -38,6 +33,7 @@ class _Each:
                 step.action.value,
                 step.why,
             )
+            for plan in plans
             for step in plan.steps
         )
 
@@ -55,7 +51,11 @@ class _Summary:
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str], _Group] = collections.defaultdict(_Group)
 
-    def add(self, plan: Plan) -> None:
+    def add(self, plans: Iterable[Plan]) -> None:
+        for plan in plans:
+            self._add(plan)
+
+    def _add(self, plan: Plan) -> None:
         alike: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
         for step in plan.steps:
             alike[step.action.value, step.why].append(step.tag)
@@ -77,11 +77,17 @@ class TagsReconcile(OnTheDatabase, Listing):
     """Update the recorded tags to match the backend.
 
     The backend takes precedence, except for operations in progress. The command can be repeated; a
-    second run finds nothing to do. The exit status is 0 if all servers were examined, 2 if the
+    second run finds nothing to do. With --forget-missing, it also forgets servers that the backend
+    no longer has, unless the backend has none at all.
+
+    The exit status is 0 if all servers were examined, 2 if the
     command could not start or continue, and 130 if it was interrupted.
     """
 
-    examples = ("steelyard --config-file tags.conf tags reconcile --dry-run",)
+    examples = (
+        "steelyard --config-file tags.conf tags reconcile --dry-run",
+        "steelyard --config-file tags.conf tags reconcile --forget-missing --long",
+    )
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -90,6 +96,11 @@ class TagsReconcile(OnTheDatabase, Listing):
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="list the changes without making them"
+        )
+        parser.add_argument(
+            "--forget-missing",
+            action="store_true",
+            help="forget servers that the backend no longer has, with their tags",
         )
         parser.add_argument(
             "--forget-jobs",
@@ -110,6 +121,10 @@ class TagsReconcile(OnTheDatabase, Listing):
     def result(self, parsed_args: argparse.Namespace) -> Listed:
         if parsed_args.forget_jobs and parsed_args.dry_run:
             raise errors.BadRequest("--forget-jobs changes the database: leave out --dry-run")
+        if parsed_args.forget_missing and parsed_args.owner is not None:
+            raise errors.BadRequest(
+                "--forget-missing forgets the tags of all owners: leave out --owner"
+            )
         service = self.service(parsed_args)
         service.administration.refuse_wrong_backend()
         if service.backend.in_process:
@@ -119,14 +134,15 @@ class TagsReconcile(OnTheDatabase, Listing):
                 f"name the backend with the instances in [{options.TAGS_GROUP}] of a --config-file"
             )
         owners = tuple(Owner) if parsed_args.owner is None else (Owner(parsed_args.owner),)
-        work = service.jobs.reconciliation(owners)
+        work = dataclasses.replace(
+            service.jobs.reconciliation(owners), forget_missing=parsed_args.forget_missing
+        )
         if parsed_args.forget_jobs:
             service.administration.forget_jobs()
         total = service.store.count()
         shown: _Each | _Summary = _Each(service.prefixes) if parsed_args.long else _Summary()
-        done, stop = _worked_through(
-            work.planned() if parsed_args.dry_run else work.applied(), total, shown.add
-        )
+        plans = work.planned() if parsed_args.dry_run else work.applied()
+        done, stop = worked_through(plans, total, len, shown.add)
         what = "nothing was changed" if parsed_args.dry_run else "the listed changes are made"
         if stop is not None:
             stop.error.add_note(
@@ -139,46 +155,3 @@ class TagsReconcile(OnTheDatabase, Listing):
             status=0 if stop is None else stop.status,
             error=None if stop is None else stop.error,
         )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Stop:
-    """The error that ended the work early, with the exit status."""
-
-    error: errors.SteelyardError
-    status: int
-
-
-def _worked_through(
-    work: Iterable[Sequence[Plan]], total: int, show: Callable[[Plan], None]
-) -> tuple[int, _Stop | None]:
-    """Show each plan. Return the number of servers, and the cause of an early stop or None."""
-    done = 0
-    try:
-        with _progress(total) as bar:
-            for plans in work:
-                done += len(plans)
-                bar.update(len(plans))
-                for plan in plans:
-                    show(plan)
-    except KeyboardInterrupt:
-        return done, _Stop(errors.SteelyardError("interrupted"), INTERRUPTED)
-    except errors.SteelyardError as error:
-        return done, _Stop(error, USERS_MISTAKE)
-    except Exception as error:  # a third-party backend can raise anything
-        LOG.exception("Backend failed")
-        why = f"the backend failed: {type(error).__name__}: {error}"
-        return done, _Stop(errors.SteelyardError(why), USERS_MISTAKE)
-    return done, None
-
-
-def _progress(total: int) -> "tqdm.tqdm[Any]":
-    """Return a progress bar, shown on a terminal after ``progress.DELAY`` seconds."""
-    bar: tqdm.tqdm[Any] = tqdm.tqdm(
-        desc="servers",
-        total=total,
-        delay=progress.DELAY,
-        leave=False,
-        disable=not progress.visible(),
-    )
-    return bar

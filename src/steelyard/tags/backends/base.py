@@ -122,6 +122,13 @@ class TagBackend(abc.ABC):
     def tags(self, instances: Iterable[str]) -> Mapping[str, frozenset[str]]:
         """Return the encoded tags of the instances; instances that do not exist are left out."""
 
+    def instances(self) -> Iterable[str]:
+        """Return the names of all instances.
+
+        By default, raises BackendRefused: the backend cannot list its instances.
+        """
+        raise errors.BackendRefused("the backend cannot list its instances; register each by name")
+
     def check_name(self, instance: str) -> None:  # noqa: B027  (most backends need none)
         """Raise BadRequest if the backend cannot have an instance of this name.
 

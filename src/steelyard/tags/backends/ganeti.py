@@ -135,7 +135,7 @@ class GanetiBackend(TagBackend):
         exact = self.tags(typed).keys() if typed else ()
         if not typed.difference(exact):
             return done
-        names = [name for (name,) in self._rapi.rows("instance", ["name"])]
+        names = self.instances()
         return {
             number: [
                 dataclasses.replace(each, instance=_matching(each.instance, names))
@@ -176,6 +176,9 @@ class GanetiBackend(TagBackend):
             rows = self._rapi.rows("job", ["id", "status", "opresult"], _any_of("id", some))
             found |= {number: _reason(status, results) for number, status, results in rows}
         return found
+
+    def instances(self) -> list[str]:
+        return [name for (name,) in self._rapi.rows("instance", ["name"])]
 
     def batches(self, instance: str, tags: Sequence[str]) -> list[Sequence[str]]:
         """Split the tags so that the first line of each request fits Ganeti's limit."""

@@ -100,6 +100,10 @@ class MemoryBackend(TagBackend):
         with self._lock:
             return {name: frozenset(self._tags[name]) for name in instances if name in self._tags}
 
+    def instances(self) -> Iterable[str]:
+        with self._lock:
+            return list(self._tags)
+
     def adopt(self, there: Mapping[str, Iterable[str]], last_job: int = 0) -> None:
         with self._lock:
             self._tags |= {name: set(tags) for name, tags in there.items()}

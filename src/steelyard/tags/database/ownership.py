@@ -63,6 +63,11 @@ def check_until_commit(connection: sa.Connection, writer: BackendIdentity) -> No
     _check(_row(connection, _recorded().with_for_update(read=True)), writer)
 
 
+def check_alone_until_commit(connection: sa.Connection, writer: BackendIdentity) -> None:
+    """Check as ``check`` does, and let no other transaction with such a check run meanwhile."""
+    _check(_locked(connection), writer)
+
+
 def record(connection: sa.Connection, identity: BackendIdentity) -> None:
     """Record the backend; raise WrongBackend if another one is recorded."""
     values = {"number": _NUMBER, "driver": identity.driver, "name": identity.name}

@@ -50,28 +50,6 @@ def possible(field: str, value: object) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST[field] and value.isprintable()
 
 
-def insert_instance(connection: sa.Connection, instance: Instance) -> int:
-    """Insert the instance and return its number; raise Conflict if the id or name is taken."""
-    taken = errors.Conflict(
-        f"the instance id {instance.id!r} or the name {instance.name!r} is taken; choose another"
-    )
-    known = (instances.c.id == instance.id) | (instances.c.name == instance.name)
-    if connection.execute(sa.select(instances).where(known)).first() is not None:
-        raise taken
-    values = {
-        "id": instance.id,
-        "name": instance.name,
-        "project": instance.project,
-        "user": instance.user,
-    }
-    try:
-        key = connection.execute(sa.insert(instances).values(values)).inserted_primary_key
-    except sa.exc.IntegrityError as error:
-        raise taken from error
-    assert key is not None  # noqa: S101  (it has just been inserted)
-    return int(key[0])
-
-
 def instance_row(connection: sa.Connection, instance: str, being: Instance | None = None) -> Any:
     """Return the row of the instance with the id.
 

@@ -13,7 +13,7 @@ from steelyard import errors
 from steelyard.sql.stores import Store, is_left_to_host
 from steelyard.sql.transactions import AnswerT
 from steelyard.tags.backends.base import BackendIdentity
-from steelyard.tags.database import listing, model, ownership, rows, watched
+from steelyard.tags.database import listing, model, ownership, registering, rows, watched
 from steelyard.tags.database.model import instances, marks, operations, tags
 from steelyard.tags.states.values import Instance, Operation, State, StateChange, Status
 
@@ -61,12 +61,19 @@ class TagStore(Store):
         return store
 
     def in_a_transaction(self, work: Callable[[sa.Connection], AnswerT]) -> AnswerT:
+        return self._checked(work, ownership.check_until_commit)
+
+    def _checked(
+        self,
+        work: Callable[[sa.Connection], AnswerT],
+        check: Callable[[sa.Connection, BackendIdentity], None],
+    ) -> AnswerT:
         if self._writer is None:
             return super().in_a_transaction(work)
         writer = self._writer.identity()  # may ask the backend, so it comes before the transaction
 
         def checked(connection: sa.Connection) -> AnswerT:
-            ownership.check_until_commit(connection, writer)
+            check(connection, writer)
             return work(connection)
 
         return super().in_a_transaction(checked)
@@ -116,20 +123,40 @@ class TagStore(Store):
 
         return super().in_a_transaction(work)
 
-    def register(self, instance: Instance, change: StateChange | None = None) -> None:
+    def register(
+        self, instance: Instance, change: StateChange | None = None, most: int | None = None
+    ) -> None:
         """Record a new instance, with the change that begins its creation, if any.
 
-        Raises Conflict if the id or the name is taken, and BadRequest if the database cannot store
-        the instance.
+        ``most`` is the greatest number of instances of a project. Raises Conflict if the id or the
+        name is taken, OverQuota if the project has as many instances already, and BadRequest if the
+        database cannot store the instance.
         """
         rows.check_instance(instance)
 
         def keep(connection: sa.Connection) -> None:
-            number = rows.insert_instance(connection, instance)
+            number = registering.insert(connection, instance, most)
             if change is not None:
                 rows.write(connection, [(number, State(), change)])
 
-        self.in_a_transaction(keep)
+        self._registering(keep, most)
+
+    def register_all(
+        self, wanted: Sequence[Instance], horizon: int, most: int | None = None
+    ) -> registering.Registered:
+        """Record those instances of one project that are new, up to ``most`` in the project.
+
+        All jobs up to ``horizon`` count as finished. The database must be able to store the
+        instances.
+        """
+        work = functools.partial(registering.insert_all, wanted=wanted, horizon=horizon, most=most)
+        return self._registering(work, most)
+
+    def _registering(self, work: Callable[[sa.Connection], AnswerT], most: int | None) -> AnswerT:
+        """Run a registration; if there is a limit, let no other change run meanwhile."""
+        if most is None:
+            return self.in_a_transaction(work)
+        return self._checked(work, ownership.check_alone_until_commit)
 
     def forget(self, instance: str) -> None:
         """Delete the instance and all records of its tags; raise NotFound if it is unknown."""

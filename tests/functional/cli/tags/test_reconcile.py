@@ -9,6 +9,7 @@ import re
 import select
 import subprocess
 import termios
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -160,6 +161,49 @@ def test_reconcile_forget_jobs_forgets_the_marks(
     assert store.state("1").marks
     assert reconcile("--forget-jobs")[0] == 0
     assert store.state("1") == State({Tag(USER, "kept"): Status.ACTIVE})
+
+
+def test_reconcile_forgets_missing_servers(
+    store: TagStore, backend: pathlib.Path, reconcile: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(store, "1", {"kept": Status.ACTIVE})
+    put(store, "2", {"gone": Status.ACTIVE})
+    creation = Operation("o", Kind.CREATE, USER, (), time.time())
+    put(store, "3", {}, creation)
+    there(backend, "1", "kept")
+    rows = [
+        {"server": "2", "action": "forgotten", "why": "the backend does not have the instance"},
+        {"server": "3", "action": "left alone", "why": "it is still being created"},
+    ]
+    argv = ("--forget-missing", "--long", "-f", "json", "-c", "Server", "-c", "Action", "-c", "Why")
+    status, out, _ = reconcile(*argv, "--dry-run")
+    assert (status, json.loads(out)["tags"]) == (0, rows)
+    assert store.count() == 3
+    with caplog.at_level("INFO", "steelyard.tags.audit"):
+        status, out, _ = reconcile(*argv)
+    assert (status, json.loads(out)["tags"]) == (0, rows)
+    assert [each.id for each in store.instances()] == ["1", "3"]
+    (line,) = caplog.messages
+    assert line.startswith('event=forgotten operation=- caller="operator" project="p" server="2"')
+    assert line.endswith('reason="the backend does not have the instance"')
+    assert json.loads(reconcile(*argv)[1])["tags"] == rows[1:]
+
+
+def test_reconcile_forgets_no_server_if_the_backend_has_none(
+    store: TagStore, backend: pathlib.Path, reconcile: Any
+) -> None:
+    assert reconcile("--forget-missing")[0] == 0
+    put(store, "1", {"kept": Status.ACTIVE})
+    put(store, "2", {})
+    status, out, err = reconcile("--forget-missing")
+    assert (status, out) == (2, "")
+    assert "cannot forget missing instances: the backend has none of the 2 registered" in err
+    assert store.count() == 2
+
+
+def test_reconcile_forgets_servers_only_for_all_owners(store: TagStore, reconcile: Any) -> None:
+    status, _, err = reconcile("--forget-missing", "--owner", "user")
+    assert (status, "leave out --owner" in err) == (2, True)
 
 
 def test_failed_dry_run_reports_that_nothing_was_changed(

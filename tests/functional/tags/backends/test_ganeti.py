@@ -90,6 +90,13 @@ def test_missing_and_duplicate_instances_are_refused(ganeti: Ganeti, make: MakeB
     assert ganeti.submitted == []
 
 
+def test_instances_are_listed_by_one_query(ganeti: Ganeti, backend: GanetiBackend) -> None:
+    ganeti.instances = {f"vm-{number}": [] for number in range(1200)}
+    assert sorted(backend.instances()) == sorted(ganeti.instances)
+    (query,) = ganeti.asked
+    assert query.body["fields"] == ["name"]
+
+
 def test_reasons_are_the_errors_in_the_job_list(ganeti: Ganeti, backend: GanetiBackend) -> None:
     results = {
         7: ("error", [["TagError", ["too many tags"]]]),

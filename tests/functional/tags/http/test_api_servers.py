@@ -186,6 +186,19 @@ def test_page_is_read_by_one_bounded_statement(
     assert LARGEST_PAGE == 1000
 
 
+def test_creation_beyond_the_limit_of_the_project_is_forbidden(
+    service: TagService, ask: Client
+) -> None:
+    service.instances_per_project = 2
+    assert ask("POST", LIST, {"server": {"name": "vm-2"}}).status == 202
+    assert ask("POST", LIST, {"server": {"name": "vm-3"}}).fault == (
+        "forbidden",
+        "cannot register instance 'vm-3': project 'p' has reached its limit of 2 instances; "
+        "unregister others first",
+    )
+    assert len(ids(ask)) == 2
+
+
 # Unregistration.
 
 
