@@ -22,6 +22,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 examples.load_profile()
 
+# SQLite waits for the disk at each commit, so temporary files are in memory where it has space.
+_MEMORY = "/dev/shm"
+_NEEDED_BYTES = 4 * 1024**3
+
+
+def _keeps_temporary_files(folder: str) -> bool:
+    """Return whether the folder has space for the files of all tests, and runs programs."""
+    if not os.access(folder, os.W_OK):
+        return False
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize > _NEEDED_BYTES and not found.f_flag & os.ST_NOEXEC
+
+
+if _keeps_temporary_files(_MEMORY):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
