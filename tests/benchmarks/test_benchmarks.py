@@ -9,7 +9,7 @@ from benchmarks.cloud import files
 from benchmarks.consumers import http, upgrade, usages
 from benchmarks.filters import aggregate_instance_type
 from benchmarks.scheduler import placements
-from benchmarks.tags import reconciliation, servers
+from benchmarks.tags import load, reconciliation, servers
 from benchmarks.traits import sql
 from benchmarks.weighers import soft_affinity
 
@@ -79,6 +79,13 @@ def test_servers_in_the_benchmark_are_registered_and_listed_by_few_statements(ca
     assert [row.found for row in rows] == [600, 600, 6, 2_100, 2_100, 21]
     assert [row.statements for row in rows if row.phase != "register"] == [1, 1, 3, 1]
     assert "ms/server" in capsys.readouterr().out
+
+
+def test_the_api_of_tags_answers_the_requests_of_the_benchmark(capsys: Any) -> None:
+    rows = load.run([sa.make_url("sqlite://")], [100], [2], print, slow=20, seconds=0.3)
+    assert [row.request for row in rows] == ["GET", "PUT tag"]
+    assert all(row.ours.per_second > 0 < row.bare.per_second for row in rows)
+    assert "ratio" in capsys.readouterr().out
 
 
 def test_cloud_files_of_the_benchmark_are_loaded_and_changed(capsys: Any) -> None:
