@@ -9,6 +9,7 @@ from typing import Self
 from steelyard.text.escapes import printable
 
 __all__ = [
+    "AdditionFailed",
     "BackendRefused",
     "BackendUnreachable",
     "BadRequest",
@@ -93,6 +94,10 @@ class NotFound(SteelyardError):
     """A request for an object that does not exist."""
 
     status = 404
+
+
+class AdditionFailed(NotFound):
+    """A tag that is missing because the backend could not add it."""
 
 
 class Conflict(SteelyardError):

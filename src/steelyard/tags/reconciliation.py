@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from steelyard import errors
 from steelyard.tags import audit
 from steelyard.tags.backends.base import JobStatus, TagBackend
-from steelyard.tags.database.store import Snapshot, TagStore
+from steelyard.tags.database.rows import Snapshot
+from steelyard.tags.database.store import TagStore
 from steelyard.tags.names import Owner, Prefixes
 from steelyard.tags.plans import Look, Plan, PlanAction, Step, forgetting, plan_reconciliation
+from steelyard.tags.states.outcomes import NO_REASON
 from steelyard.tags.states.values import Operation, StateChange
 
 _AT_ONCE = 500
@@ -93,6 +95,7 @@ class Reconciliation:
             if each.change != StateChange()
         ]
         failed = _failed(self.backend, changes, statuses)
+        changes = [(was, _with_failures(was, change, failed)) for was, change in changes]
         missed = self.store.change_unchanged(changes) if changes else ()
         for was, change in changes:
             if was.instance.id not in missed:
@@ -129,7 +132,7 @@ class Reconciliation:
 def failure_reasons(backend: TagBackend, jobs: Collection[int]) -> Mapping[int, str]:
     """Return the reason of each of these failed jobs."""
     known = backend.reasons(jobs) if jobs else {}
-    return {job: known.get(job) or "the backend gives no reason" for job in jobs}
+    return {job: known.get(job) or NO_REASON for job in jobs}
 
 
 def _failed(
@@ -155,6 +158,18 @@ def _failed(
             lost = f"knows no job {each.job}" if each.job is not None else "accepted no job in time"
             found[each.id] = f"the backend {lost}"
     return found
+
+
+def _with_failures(was: Snapshot, change: StateChange, failed: Mapping[str, str]) -> StateChange:
+    """Return the change with the reasons of failed additions whose tags it removes."""
+    failures = {
+        tag: failed[each.id]
+        for each in was.state.operations
+        if each.id in failed and each.kind.adds
+        for tag in each.tags
+        if tag in change.removed
+    }
+    return dataclasses.replace(change, failures=failures)
 
 
 def progress(

@@ -63,6 +63,17 @@ class _Skip(Exception):
     """A step that would touch other tags of the server."""
 
 
+def pauses(timeout: float) -> Iterator[float]:
+    """Yield the seconds so far, after pauses of increasing length, until the timeout."""
+    began, pause, spent = time.monotonic(), 0.05, 0.0
+    yield spent
+    while spent < timeout:
+        time.sleep(min(pause, timeout - spent))
+        pause = min(2 * pause, _LONGEST_PAUSE)
+        spent = time.monotonic() - began
+        yield spent
+
+
 class SelfTest:
     """The test of one server.
 
@@ -146,13 +157,7 @@ class SelfTest:
 
     def _polls(self) -> Iterator[tuple[dict[str, str], float]]:
         """Yield the tags with their statuses and the seconds so far, until the timeout."""
-        began, pause, spent = time.monotonic(), 0.05, 0.0
-        yield self._listed(), spent
-        while spent < self._patience:
-            time.sleep(min(pause, self._patience - spent))
-            pause = min(2 * pause, _LONGEST_PAUSE)
-            spent = time.monotonic() - began
-            yield self._listed(), spent
+        return ((self._listed(), spent) for spent in pauses(self._patience))
 
     def _get_each(self) -> str:
         for tag in (self._plain, self._special):

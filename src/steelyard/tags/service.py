@@ -222,12 +222,21 @@ class TagService:
         return self._store.tags(server, self._rules(asking).prefix, being=instance)
 
     def status(self, asking: Asking, server: str, name: str) -> Status:
-        """Return the status of one tag; raise NotFound if it is missing."""
-        there = self.tags(asking, server)
-        if name not in there:
-            check_name(name)
-            raise errors.NotFound(f"no tag {name!r}")
-        return there[name]
+        """Return the status of one tag; raise NotFound if it is missing.
+
+        If the backend could not add it within the last hour, this is AdditionFailed, with the
+        reason.
+        """
+        instance = self._instance(asking, server)
+        tag = Tag(self._rules(asking).prefix, name)
+        there = self._store.tags(server, tag.prefix, being=instance)
+        if name in there:
+            return there[name]
+        check_name(name)
+        reason = self._store.failure(server, tag, being=instance)
+        if reason is not None:
+            raise errors.AdditionFailed(f"no tag {name!r}: the backend could not add it: {reason}")
+        raise errors.NotFound(f"no tag {name!r}")
 
     def add(self, asking: Asking, server: str, name: str) -> bool:
         """Add a tag; return whether it was missing before.

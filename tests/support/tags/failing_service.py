@@ -12,7 +12,7 @@ from steelyard import errors
 from steelyard.tags import TagService, TagStore, decode, encode
 from steelyard.tags.backends.base import BackendIdentity, JobStatus, TagBackend
 from steelyard.tags.backends.memory import MemoryBackend
-from steelyard.tags.database.store import Snapshot
+from steelyard.tags.database.rows import Snapshot
 from steelyard.tags.jobs.tracking import JobTracker
 from steelyard.tags.states.values import Instance, Kind, Outcome, State, StateChange
 

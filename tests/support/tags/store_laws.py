@@ -10,7 +10,15 @@ import unicodedata
 import pytest
 import sqlalchemy as sa
 
-from steelyard.errors import BadRequest, Conflict, InvalidTag, NotFound, OverQuota, WrongBackend
+from steelyard.errors import (
+    AdditionFailed,
+    BadRequest,
+    Conflict,
+    InvalidTag,
+    NotFound,
+    OverQuota,
+    WrongBackend,
+)
 from steelyard.tags import TagService, TagStore
 from steelyard.tags.backends.base import BackendIdentity
 from steelyard.tags.backends.memory import MemoryBackend
@@ -405,6 +413,55 @@ def check_registering_many_skips_taken_ids_and_names(store: TagStore) -> None:
     assert store.state("new").horizon == 7
 
 
+def check_failed_addition_is_told_for_an_hour(store: TagStore) -> None:
+    service, _ = made(store, "s1", "s2")
+    red, reason = Tag(USER, "red"), "disk \x00 \u202e \ud800 full"
+    for server in ("s1", "s2"):
+        service.add(CALLER, server, "red")
+        (operation,) = store.state(server).operations
+        name = f"{server}.example.org"
+        failed = Outcome(
+            operation.job or 0, name, Kind.ADD, frozenset([red]), succeeded=False, reason=reason
+        )
+        service.jobs.apply(failed)
+        service.jobs.apply(failed)
+    told = r"disk \u0000 \u202e \ud800 full"
+    assert store.failure("s1", red) == told
+    assert store.failure("s1", Tag(USER, "RED")) is None
+    with pytest.raises(AdditionFailed, match="no tag 'red': the backend could not add it: disk"):
+        service.status(CALLER, "s1", "red")
+    with pytest.raises(NotFound, match=r"no tag 'red'$"):
+        service.status(Operator(), "s1", "red")
+    service.add(CALLER, "s1", "red")
+    assert store.failure("s1", red) is None
+    assert store.prune(3600) == 0
+    assert store.failure("s2", red) == told
+    failures = metadata.tables["tag_failures"]
+    older = sa.update(failures).values(seen=failures.c.seen - 3601)
+    store.in_a_transaction(lambda connection: connection.execute(older))
+    assert store.failure("s2", red) is None
+    store.prune(3600)
+    count = sa.select(sa.func.count()).select_from(failures)
+    assert store.reading(lambda connection: connection.execute(count).scalar()) == 0
+
+
+def check_failure_found_by_reconciliation_is_told(store: TagStore) -> None:
+    service, backend = made(store, "s1")
+    service.add(CALLER, "s1", "red")
+    backend.fail(store.state("s1").operations[0].job or 0)
+    list(service.jobs.reconciliation().applied())
+    assert store.failure("s1", Tag(USER, "red")) == "the job was canceled"
+    service.add(CALLER, "s1", "blue")
+    lost = store.state("s1").operations[0].job or 0
+    backend.fail(lost)
+    backend.lose(lost)
+    service.jobs.poll()
+    assert store.failure("s1", Tag(USER, "blue")) == f"the backend knows no job {lost}"
+    store.forget("s1")
+    with pytest.raises(NotFound):
+        store.failure("s1", Tag(USER, "blue"))
+
+
 OPERATIONS = [
     check_operations_change_tags,
     check_creation_records_instance_with_tags,
@@ -424,4 +481,6 @@ OPERATIONS = [
     check_project_stays_within_its_limit,
     check_concurrent_registrations_stop_at_the_limit,
     check_registering_many_skips_taken_ids_and_names,
+    check_failed_addition_is_told_for_an_hour,
+    check_failure_found_by_reconciliation_is_told,
 ]

@@ -24,7 +24,7 @@ PUBLIC = {
     "steelyard.clients": "Placement ask",
     "steelyard.cloud": "Aggregate Cloud Flavor Host Server load_providers",
     "steelyard.consumers": "ConsumerStore ConsumerType PlacementConsumers QuotaUsage include_name",
-    "steelyard.errors": "BackendRefused BackendUnreachable BadRequest CannotBeKept "
+    "steelyard.errors": "AdditionFailed BackendRefused BackendUnreachable BadRequest CannotBeKept "
     "ConcurrentUpdate Conflict Forbidden InvalidAllocations InvalidCloud InvalidConsumerType "
     "InvalidExpression InvalidMessage InvalidProvider InvalidQuery InvalidServerGroup InvalidTag "
     "InvalidTrait MicroversionTooLow MissingExtra NoAccess NotFound OutcomeUnknown OverCapacity "

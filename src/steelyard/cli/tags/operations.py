@@ -3,9 +3,10 @@
 import abc
 import argparse
 import collections
+import dataclasses
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from steelyard import errors
 from steelyard.cli.commands import (
@@ -18,9 +19,22 @@ from steelyard.cli.commands import (
 from steelyard.cli.outputs import columns
 from steelyard.cli.tags.sources import AskingTags, Operating
 from steelyard.tags.names import check_name
-from steelyard.tags.selftest import PREFIX, AttemptResult, SelfTest, Tags
+from steelyard.tags.selftest import PREFIX, AttemptResult, SelfTest, Tags, pauses
+from steelyard.tags.states.values import Status
+
+if TYPE_CHECKING:
+    from steelyard.tags.http.client import TagsClient
 
 _TIMEOUT = 60.0  # seconds until a tag of the self-test is ACTIVE
+
+
+def tags_of(server: str, found: Mapping[str, Any]) -> Listed:
+    """Return the list of the tags of one server."""
+    return Listed(
+        kind="tags",
+        rows=[(tag, str(found["statuses"][tag])) for tag in sorted(found["tags"])],
+        summary={"server": server, "tags": len(found["tags"])},
+    )
 
 
 class _ListingTags(AskingTags, Listing):
@@ -30,28 +44,11 @@ class _ListingTags(AskingTags, Listing):
         return "Tag", "Status"
 
     def result(self, parsed_args: argparse.Namespace) -> Listed:
-        found = self.found(self.tags(parsed_args), parsed_args)
-        return Listed(
-            kind="tags",
-            rows=[(tag, str(found["statuses"][tag])) for tag in sorted(found["tags"])],
-            summary={"server": parsed_args.server, "tags": len(found["tags"])},
-        )
+        return tags_of(parsed_args.server, self.found(self.tags(parsed_args), parsed_args))
 
     @abc.abstractmethod
     def found(self, tags: Tags, parsed_args: argparse.Namespace) -> dict[str, Any]:
         """Do the command's work and return the resulting tags."""
-
-
-class TagsList(_ListingTags):
-    """List the tags of a server and their status."""
-
-    examples = (
-        "steelyard tags list 3d4c9b1e --os-cloud mycloud",
-        "steelyard tags list 3d4c9b1e --url sqlite:////var/lib/tags.db",
-    )
-
-    def found(self, tags: Tags, parsed_args: argparse.Namespace) -> dict[str, Any]:
-        return tags.list(parsed_args.server)
 
 
 class TagsReplace(_ListingTags):
@@ -132,13 +129,49 @@ class _OneByOne(AskingTags, Listing):
 class TagsAdd(_OneByOne):
     """Add tags to a server, one after the other.
 
-    The command stops at the first tag that cannot be added.
+    The command stops at the first tag that cannot be added. With --wait, it then waits until all
+    tags are ACTIVE. If the backend cannot add one, or not in time, the exit status is 1.
     """
 
     examples = (
-        "steelyard tags add 3d4c9b1e smtp always_failover --os-cloud mycloud",
+        "steelyard tags add 3d4c9b1e smtp always_failover --wait --os-cloud mycloud",
         "steelyard tags add 3d4c9b1e smtp always_failover --url sqlite:////var/lib/tags.db",
     )
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "--wait", action="store_true", help="wait until the backend has added the tags"
+        )
+        _add_timeout(parser, "with --wait: ")
+        return parser
+
+    def result(self, parsed_args: argparse.Namespace) -> Listed:
+        timeout = _timeout(parsed_args)
+        listed = super().result(parsed_args)
+        if not parsed_args.wait or listed.error is not None:
+            return listed
+        tags, server = self.tags(parsed_args), parsed_args.server
+        waiting, failed = [tag for tag, _ in listed.rows], dict[str, errors.SteelyardError]()
+        for _ in pauses(timeout):
+            waiting = [tag for tag in waiting if _is_pending(tags, server, tag, failed)]
+            if not waiting:
+                break
+        for tag in waiting:
+            failed[tag] = errors.SteelyardError(
+                f"tag {tag!r} is still {Status.PENDADD} after {timeout:g} s; see whether "
+                f"'steelyard tags watch' runs"
+            )
+        if not failed:
+            return dataclasses.replace(listed, rows=[(tag, "active") for tag, _ in listed.rows])
+        first, *others = failed.values()
+        for other in others:
+            first.add_note(str(other))
+        rows = [
+            (tag, "pending" if tag in waiting else "failed" if tag in failed else "active")
+            for tag, _ in listed.rows
+        ]
+        return dataclasses.replace(listed, rows=rows, status=SOME_FAILED, error=first)
 
     def act(self, tags: Tags, server: str, tag: str) -> str:
         return "added" if tags.add(server, tag) else "unchanged"
@@ -201,24 +234,14 @@ class TagsSelftest(AskingTags, Listing):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            "--timeout",
-            type=float,
-            default=_TIMEOUT,
-            metavar="SECONDS",
-            help=f"longest time until a tag is ACTIVE; default: {_TIMEOUT}",
-        )
+        _add_timeout(parser)
         return parser
 
     def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
         return "Step", "Result", "Observed"
 
     def result(self, parsed_args: argparse.Namespace) -> Listed:
-        timeout = parsed_args.timeout
-        if not (math.isfinite(timeout) and timeout >= 0):
-            raise errors.BadRequest(
-                f"invalid --timeout '{timeout}': expected a number of seconds from 0 up"
-            )
+        timeout = _timeout(parsed_args)
         tags = self.tags(parsed_args)
         if isinstance(tags, Operating):
             tags.service.administration.refuse_wrong_backend()
@@ -233,6 +256,36 @@ class TagsSelftest(AskingTags, Listing):
             },
             status=SOME_FAILED if results[AttemptResult.FAILED] else 0,
         )
+
+
+def _add_timeout(parser: argparse.ArgumentParser, condition: str = "") -> None:
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=_TIMEOUT,
+        metavar="SECONDS",
+        help=f"{condition}longest time until a tag is ACTIVE; default: {_TIMEOUT}",
+    )
+
+
+def _timeout(parsed_args: argparse.Namespace) -> float:
+    timeout: float = parsed_args.timeout
+    if not (math.isfinite(timeout) and timeout >= 0):
+        raise errors.BadRequest(
+            f"invalid --timeout '{timeout}': expected a number of seconds from 0 up"
+        )
+    return timeout
+
+
+def _is_pending(
+    tags: "Operating | TagsClient", server: str, tag: str, failed: dict[str, errors.SteelyardError]
+) -> bool:
+    """Return whether the tag is PENDADD; if it is missing, add the reason to ``failed``."""
+    try:
+        return tags.status(server, tag) is Status.PENDADD
+    except errors.NotFound as error:
+        failed[tag] = error
+        return False
 
 
 def _unfinished(wanted: Sequence[str], done: int) -> str:

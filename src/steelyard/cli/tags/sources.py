@@ -17,6 +17,7 @@ from steelyard.tags.states.values import Status
 if TYPE_CHECKING:
     from oslo_config import cfg
 
+    from steelyard.tags.database.listing import TaggedInstance
     from steelyard.tags.database.store import TagStore
     from steelyard.tags.http.client import TagsClient
     from steelyard.tags.service import TagService
@@ -37,6 +38,9 @@ class Operating:
 
     def exists(self, server: str, tag: str) -> Status | None:
         return self.service.tags(self._operator, server).get(check_name(tag))
+
+    def status(self, server: str, tag: str) -> Status:
+        return self.service.status(self._operator, server, tag)
 
     def add(self, server: str, tag: str) -> bool:
         new = self.service.add(self._operator, server, tag)
@@ -59,16 +63,26 @@ class Operating:
     def servers(
         self, wanted: TagFilter = ANY_TAGS, limit: int | None = None, after: str | None = None
     ) -> Iterator[dict[str, Any]]:
+        for each in self.tagged([self._operator.owner], wanted, limit, after):
+            tags = each.statuses
+            yield {**dataclasses.asdict(each.instance), "tags": [*tags], "statuses": tags}
+
+    def tagged(
+        self,
+        owners: Iterable[Owner],
+        wanted: TagFilter = ANY_TAGS,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> "Iterator[TaggedInstance]":
+        """Yield the instances of all projects that the filter accepts, with these owners' tags."""
         with extras.required("sql", "the tag store"):
             from steelyard.tags.database.listing import LARGEST_PAGE, Page  # noqa: PLC0415  (an extra)
-        prefixes, last = [self.service.prefixes.of(self._operator.owner)], after or ""
+        prefixes, last = [self.service.prefixes.of(owner) for owner in owners], after or ""
         left = math.inf if limit is None else limit
         while left:
             size = int(min(left, LARGEST_PAGE))
             found = self.service.store.tagged(Page(prefixes, size, last, wanted))
-            for each in found:
-                tags = each.statuses
-                yield {**dataclasses.asdict(each.instance), "tags": [*tags], "statuses": tags}
+            yield from found
             if len(found) < size:
                 return
             last, left = found[-1].instance.id, left - size

@@ -10,6 +10,8 @@ metadata = sa.MetaData()
 _PREFIX = 64
 _NAME = names.LONGEST
 
+LONGEST_REASON = 500
+
 
 def _instance(*, primary_key: bool = False) -> sa.Column[int]:
     return sa.Column(
@@ -97,6 +99,17 @@ operations = sa.Table(
     sa.Column("caller", Text(255)),
     sa.Index("tag_operations_instance_idx", "instance_id"),
     info={"revision": "0003"},
+)
+
+# The last failure of an addition of each missing tag, for its user.
+failures = sa.Table(
+    "tag_failures",
+    metadata,
+    *_tag(),
+    sa.Column("reason", Text(LONGEST_REASON), nullable=False),
+    sa.Column("seen", sa.Double, nullable=False),
+    sa.Index("tag_failures_seen_idx", "seen"),
+    info={"revision": "0012"},
 )
 
 # The last job known to have succeeded for each tag, so that late outcomes of earlier jobs change

@@ -10,8 +10,14 @@ import sqlalchemy as sa
 
 from steelyard import errors
 from steelyard.tags.codec import Tag
-from steelyard.tags.database import watched
-from steelyard.tags.database.model import instances, marks, operations, tags
+from steelyard.tags.database import told, watched
+from steelyard.tags.database.model import (
+    failures,
+    instances,
+    marks,
+    operations,
+    tags,
+)
 from steelyard.tags.states.values import (
     Instance,
     Kind,
@@ -29,6 +35,21 @@ _Rows = dict[tuple[int, str, str], dict[str, Any]]
 _AT_ONCE = 1000
 
 _LONGEST = {"id": 64, "name": 255, "project": 255, "user": 255}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An instance and its state at one moment."""
+
+    number: int
+    generation: int
+    instance: Instance
+    state: State
+
+    @property
+    def as_it_was(self) -> tuple[object, ...]:
+        """The values that differ if the instance has been changed since."""
+        return self.number, self.generation, self.state.horizon, self.instance
 
 
 def check_instance(instance: Instance) -> None:
@@ -77,6 +98,11 @@ def unknown(instance: str) -> errors.NotFound:
 def as_instance(row: Any) -> Instance:
     """Return the instance of the row."""
     return Instance(row.id, row.name, row.project, row.user)
+
+
+def as_it_is(row: Any) -> tuple[object, ...]:
+    """Return the values that differ from those of a snapshot if the instance has changed since."""
+    return row.number, row.generation, row.horizon, as_instance(row)
 
 
 def prune_marks(connection: sa.Connection, number: int, moment: float) -> int:
@@ -150,6 +176,11 @@ def write(connection: sa.Connection, changes: Iterable[tuple[int, State, StateCh
             seen[number, *key] = {"job": mark.job, "there": mark.there, "seen": now}
     _put(connection, tags, statuses, {(n, *key) for n, state, _ in kept for key in state.tags})
     _put(connection, marks, seen, {(n, *key) for n, state, _ in kept for key in state.marks})
+    requested = {(n, *tag) for n, _, change in kept for each in change.begun for tag in each.tags}
+    failed = {(n, *tag) for n, _, change in kept for tag in change.failures}
+    for these in _at(failures, sorted(requested | failed)):
+        connection.execute(sa.delete(failures).where(these))
+    told.write(connection, [(number, change.failures) for number, _, change in kept], now)
 
 
 def _write_instances(connection: sa.Connection, changes: Iterable[tuple[int, StateChange]]) -> None:
@@ -211,7 +242,7 @@ def forget_instances(connection: sa.Connection, numbers: Sequence[int]) -> None:
     """Delete the instances with these numbers, and everything recorded about them."""
     if not numbers:
         return
-    for table in (tags, operations, marks):
+    for table in (tags, operations, marks, failures):
         connection.execute(sa.delete(table).where(table.c.instance_id.in_(numbers)))
     connection.execute(sa.delete(instances).where(instances.c.number.in_(numbers)))
 

@@ -93,6 +93,10 @@ class _TagErrors(ErrorAnswers):
         ),
     }
 
+    def reason(self, error: errors.SteelyardError) -> str | None:
+        failed = isinstance(error, errors.AdditionFailed)
+        return FaultReason.ADDITION_FAILED if failed else None
+
     def body(self, fault: HttpFault, request_id: str) -> dict[str, Any]:
         return faults.fault(fault.status, fault.message, fault.reason)
 

@@ -38,10 +38,11 @@ _ERRORS = {
     413: errors.BadRequest,
     502: errors.BackendRefused,
 }
-# The errors of answers with status 503 that do not ask to list the tags later, by their reason.
-_ERRORS_BY_REASON: Mapping[str, type[errors.ServiceError]] = {
-    FaultReason.BACKEND_UNREACHABLE: errors.BackendUnreachable,
-    FaultReason.UPGRADE_NEEDED: errors.UpgradeNeeded,
+# The errors of answers with a reason that does not ask to list the tags later.
+_ERRORS_BY_REASON: Mapping[tuple[int, str], type[errors.SteelyardError]] = {
+    (404, FaultReason.ADDITION_FAILED): errors.AdditionFailed,
+    (503, FaultReason.BACKEND_UNREACHABLE): errors.BackendUnreachable,
+    (503, FaultReason.UPGRADE_NEEDED): errors.UpgradeNeeded,
 }
 # Statuses after which the request may have had an effect, unless the reason says otherwise.
 _UNKNOWN = frozenset({503, 504})
@@ -84,11 +85,20 @@ class TagsClient:
     def exists(self, server: str, tag: str) -> Status | None:
         """Return the status of the tag, or None if the server does not have it."""
         try:
-            answer = self._send("GET", _path(server, tag), 204)
+            return self.status(server, tag)
+        except errors.AdditionFailed:
+            return None
         except errors.NotFound:
             # If the server is missing, and not only the tag, this raises NotFound again.
             found = self.list(server)["statuses"].get(tag)
             return None if found is None else Status(found)
+
+    def status(self, server: str, tag: str) -> Status:
+        """Return the status of the tag; raise NotFound if the server does not have it.
+
+        This is AdditionFailed if the backend could not add the tag within the last hour.
+        """
+        answer = self._send("GET", _path(server, tag), 204)
         status = answer.headers.get("Tag-Status")
         try:
             return Status(status)
@@ -194,8 +204,8 @@ class TagsClient:
             return self._service.unexpected(
                 f"status {status}, a redirect to {where!r:.200}, which is not followed"
             )
-        kind = _ERRORS_BY_REASON.get(str(_fault(answer).get("reason")))
-        if status == 503 and kind is not None:
+        kind = _ERRORS_BY_REASON.get((status, str(_fault(answer).get("reason"))))
+        if kind is not None:
             return kind(message)
         if status in _UNKNOWN:
             return errors.OutcomeUnknown(f"{_SERVICE} answered {status}: {message}")

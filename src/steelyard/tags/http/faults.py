@@ -4,7 +4,10 @@ import enum
 
 
 class FaultReason(enum.StrEnum):
-    """The reason of an error with status 503, for programs."""
+    """The reason of an error with status 503, or 404, for programs."""
+
+    ADDITION_FAILED = "additionFailed"
+    """The tag is missing because the backend could not add it; the only reason of 404."""
 
     BACKEND_UNREACHABLE = "backendUnreachable"
     """The backend received no change."""

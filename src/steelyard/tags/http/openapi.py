@@ -21,7 +21,11 @@ _REASONS = {
     400: "The request is malformed or inconsistent, or has too many tags.",
     401: "No trusted source identifies the caller.",
     403: "The token has no project, or the project has too many servers.",
-    404: "The project has no such server, or the server has no such tag.",
+    404: (
+        "The project has no such server, or the server has no such tag. With the `reason` "
+        "`additionFailed`, the backend could not add the tag within the last hour; the message has "
+        "its reason."
+    ),
     409: "The request conflicts with existing tags, a pending operation or the backend.",
     413: "The request is too large.",
     415: "The Content-Type is not application/json.",

@@ -89,8 +89,14 @@ def fault(status: int) -> JsonSchema:
         "code": {"type": "integer", "const": status},
         "message": {"type": "string"},
     }
-    reason: JsonSchema = {"type": "string", "enum": [each.value for each in FaultReason]}
-    inside = object_schema(**always, reason=reason) if status == 503 else object_schema(**always)
+    failed = FaultReason.ADDITION_FAILED
+    if status == 503:
+        others = [each.value for each in FaultReason if each is not failed]
+        inside = object_schema(**always, reason={"type": "string", "enum": others})
+    elif status == 404:
+        inside = object_schema({"reason": {"const": failed.value}}, **always)
+    else:
+        inside = object_schema(**always)
     return object_schema(**{faults.NAMES[status]: inside})
 
 

@@ -14,6 +14,9 @@ from steelyard.tags.states.values import (
     TagMark,
 )
 
+NO_REASON = "the backend gives no reason"
+"""The reason of a failure for which the backend gives none."""
+
 
 def failing(state: State, operations: Iterable[Operation]) -> StateChange:
     """Return the change to record if the backend will never apply the operations."""
@@ -31,7 +34,9 @@ def applying(state: State, outcome: Outcome) -> StateChange:
         return StateChange()
     if outcome.kind is Kind.REMOVE:
         return _removed(state, outcome)
-    return _succeeded(state, ended, outcome) if outcome.succeeded else _failed(state, ended)
+    if outcome.succeeded:
+        return _succeeded(state, ended, outcome)
+    return _failed(state, ended, outcome.reason)
 
 
 def _is_about_earlier_instance(outcome: Outcome, state: State) -> bool:
@@ -118,9 +123,10 @@ def _may_follow(operation: Operation, mark: TagMark) -> bool:
     return operation.job is None or operation.job > mark.job
 
 
-def _failed(state: State, ended: Collection[Operation]) -> StateChange:
+def _failed(state: State, ended: Collection[Operation], reason: str | None = None) -> StateChange:
     """Return the change after failed operations: tags to add go, tags to delete come back.
 
+    ``reason`` is recorded for tags that go; None records nothing, because the caller gets an error.
     Tags that another pending operation adds or deletes, too, stay as they are. A tag that another
     job is known to have deleted does not come back: the deletion may have failed because of that.
     """
@@ -136,7 +142,10 @@ def _failed(state: State, ended: Collection[Operation]) -> StateChange:
                 put[key] = Status.ACTIVE  # also if it is being added again: the backend has it
     # A project whose instance was kept would see the tags of a later instance of the same name.
     forgotten = any(each.kind is Kind.CREATE for each in ended)
-    return StateChange(put, frozenset(removed), ended=_ids(ended), forgotten=forgotten)
+    failures = {} if reason is None else dict.fromkeys(removed, reason or NO_REASON)
+    return StateChange(
+        put, frozenset(removed), ended=_ids(ended), failures=failures, forgotten=forgotten
+    )
 
 
 def _left(state: State, ended: Collection[Operation]) -> list[Operation]:

@@ -137,6 +137,9 @@ class StateChange:
     marked: Mapping[Tag, TagMark] = dataclasses.field(default_factory=dict)
     unmarked: frozenset[Tag] = frozenset()
     horizon: int | None = None
+    failures: Mapping[Tag, str] = dataclasses.field(default_factory=dict)
+    """The reasons of failed additions. They are told for a while, and are no part of the state."""
+
     forgotten: bool = False
     """Whether the instance itself is deleted, because it was never created."""
 

@@ -112,6 +112,16 @@ def test_tags_are_added_and_listed(tags: Any) -> None:
     assert added == [{"tag": "web", "result": "unchanged"}, {"tag": "db", "result": "added"}]
 
 
+def test_add_waits_until_the_tags_are_active(tags: Any) -> None:
+    status, out, err = tags("add", "web", "ü", "--wait")
+    assert (status, err) == (0, "")
+    assert "| web | active |" in out
+    assert tags("exists", "ü")[1] == "ACTIVE\n"
+    assert json.loads(tags("add", "web", "--wait", "-f", "json")[1])["tags"] == [
+        {"tag": "web", "result": "active"}
+    ]
+
+
 def test_tags_are_removed(tags: Any) -> None:
     tags("add", "a", "b")
     wait(tags, "b")

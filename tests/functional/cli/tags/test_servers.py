@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.tags import Instance, TagService
 from steelyard.tags.backends.memory import MemoryBackend
-from steelyard.tags.service import Caller
+from steelyard.tags.service import Caller, Operator
 from support.tags.served_api import served, tag_service, trusting
 
 pytestmark = pytest.mark.usefixtures("closed_databases")
@@ -101,6 +101,48 @@ def test_operator_lists_servers_of_all_projects(steelyard: Any, url: str) -> Non
     assert ids(steelyard("tags", "servers", "--url", url, "-f", "json")) == ["s0", "s1", "s2"]
     of_the_system = steelyard("tags", "servers", "--url", url, "-f", "json", "--tags", "smtp")
     assert ids(of_the_system) == []
+
+
+def test_tags_of_all_servers_are_listed(command: Any) -> None:
+    status, out, err = command("list")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[3:6] == [
+        "| s0     | p       | user  | smtp | ACTIVE  |",
+        "| s0     | p       | user  | ü    | ACTIVE  |",
+        "| s1     | p       | user  | smtp | PENDADD |",
+    ]
+    found = json.loads(command("list", "--tags", "ü", "-f", "json")[1])
+    row = {"server": "s0", "project": "p", "owner": "user", "tag": "ü", "status": "ACTIVE"}
+    assert found["summary"] == {"servers": 1, "tags": 2}
+    assert found["tags"] == [{**row, "tag": "smtp"}, row]
+    listed = json.loads(command("list", "--marker", "s0", "--limit", "1", "-f", "json")[1])
+    assert [each["server"] for each in listed["tags"]] == ["s1"]
+    assert command("list", "--not-tags-any", "smtp", "--tags", "ü")[1] == ""
+
+
+def test_operator_lists_the_tags_of_all_owners(
+    steelyard: Any, service: TagService, url: str
+) -> None:
+    service.add(Operator(), "s2", "own")
+    service.jobs.poll()
+    every = json.loads(steelyard("tags", "list", "--url", url, "-f", "json")[1])
+    assert every["summary"] == {"servers": 3, "tags": 4}
+    assert every["tags"][-1] == {
+        "server": "s2",
+        "project": "q",
+        "owner": "system",
+        "tag": "own",
+        "status": "ACTIVE",
+    }
+    argv = ("tags", "list", "--url", url, "--owner", "system", "-f", "json")
+    assert json.loads(steelyard(*argv)[1])["summary"] == {"servers": 3, "tags": 1}
+
+
+@pytest.mark.parametrize("argv", [["--tags", "a"], ["--limit", "1"], ["--marker", "s0"]])
+def test_list_of_one_server_takes_no_filters(command: Any, argv: list[str]) -> None:
+    status, out, err = command("list", "s0", *argv)
+    assert (status, out) == (2, "")
+    assert "options that choose servers exclude SERVER" in err
 
 
 def test_unregister_needs_a_server_that_the_backend_lost(

@@ -17,6 +17,7 @@ from steelyard.tags.backends.base import BackendIdentity, JobStatus
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.codec import Tag
 from steelyard.tags.database.model import backend as backend_table
+from steelyard.tags.database.model import failures
 from steelyard.tags.database.model import watch as watch_table
 from steelyard.tags.http import api
 from steelyard.tags.jobs import messages
@@ -285,7 +286,8 @@ def test_service_upgrade_changes_nothing_of_another_backend(url: str) -> None:
     before = dump(url)
     service = TagService(store, Cluster(OTHER))
     service.administration.upgrade()
-    assert dump(url).keys() - before.keys() == {backend_table.name, watch_table.name}
+    new = {backend_table.name, watch_table.name, failures.name}
+    assert dump(url).keys() - before.keys() == new
     after = dump(url)
     with pytest.raises(
         errors.WrongBackend, match=r"'other\.example.org', and backend ganeti 'clus"
