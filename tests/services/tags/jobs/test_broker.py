@@ -12,6 +12,7 @@ import pytest
 from steelyard import errors
 from steelyard.tags.codec import Tag
 from steelyard.tags.jobs.broker import Broker
+from steelyard.tags.jobs.dead_letters import DeadLetters
 from steelyard.tags.jobs.dispatcher import Dispatcher
 from steelyard.tags.states.values import Kind, Outcome
 from support.repository import DOCS
@@ -64,8 +65,11 @@ def test_permissions_in_the_guide_suffice(limited: str, broker: Broker) -> None:
         publish(outcome)
     with queues.dispatching(Dispatcher(restricted, settled.append)):
         until(lambda: settled == [outcome])
-    ((body, _),) = queues.dead_letters(restricted)
-    assert body == b"malformed"
+    assert restricted.queue_state() == (0, 1, 0)
+    letters = DeadLetters(restricted)
+    assert [each.body for each in letters.first()[1]] == [b"malformed"]
+    assert len(letters.replay()) == 1
+    assert restricted.queue_state() == (1, 0, 0)
     with (
         pytest.raises(errors.NoAccess, match=r"ACCESS_REFUSED - .*access to queue 'other'"),
         Broker(limited, "other").connected(),
