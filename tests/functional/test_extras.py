@@ -23,7 +23,8 @@ transport_url = amqp://mq.example.org/
 
 def names(requirements: list[str]) -> set[str]:
     """Return the names of the requirements as the index has them."""
-    return {re.split("[^a-z0-9-]", each.lower())[0] for each in requirements}
+    found = {re.split("[^a-z0-9._-]", each.lower())[0] for each in requirements}
+    return {re.sub("[._-]+", "-", each) for each in found}
 
 
 @pytest.fixture(scope="module")

@@ -191,7 +191,7 @@ class TagService:
 
         Raises Conflict if the backend has it, or while its creation is pending.
         """
-        instance = self._instance(asking, server)
+        instance = self.instance(asking, server)
         if self._backend.tags([instance.name]):
             raise errors.Conflict(
                 f"cannot unregister {server!r}: the backend has instance {instance.name!r}; remove "
@@ -218,7 +218,7 @@ class TagService:
 
     def tags(self, asking: Asking, server: str) -> dict[str, Status]:
         """Return the owner's tags on the server with their statuses."""
-        instance = self._instance(asking, server)
+        instance = self.instance(asking, server)
         return self._store.tags(server, self._rules(asking).prefix, being=instance)
 
     def status(self, asking: Asking, server: str, name: str) -> Status:
@@ -227,7 +227,7 @@ class TagService:
         If the backend could not add it within the last hour, this is AdditionFailed, with the
         reason.
         """
-        instance = self._instance(asking, server)
+        instance = self.instance(asking, server)
         tag = Tag(self._rules(asking).prefix, name)
         there = self._store.tags(server, tag.prefix, being=instance)
         if name in there:
@@ -289,7 +289,7 @@ class TagService:
         most = MOST if asking.owner == Owner.USER else None
         return TagRules(self._prefixes.of(asking.owner), self._clashes, most)
 
-    def _instance(self, asking: Asking, server: str) -> Instance:
+    def instance(self, asking: Asking, server: str) -> Instance:
         """Return the instance; raise NotFound if it is unknown or another project's."""
         instance = self._store.instance(server)
         if isinstance(asking, Caller) and instance.project != asking.project:
@@ -326,7 +326,7 @@ class TagService:
 
         Returns the operations, and the state after recording them.
         """
-        instance = self._instance(asking, server)
+        instance = self.instance(asking, server)
 
         def decide(state: State) -> tuple[StateChange, tuple[list[Operation], State]]:
             requests.check_created(state)

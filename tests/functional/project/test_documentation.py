@@ -244,6 +244,14 @@ def test_sample_configuration_is_up_to_date(tmp_path: pathlib.Path) -> None:
     assert kept.read_text() == made.read_text()
 
 
+def test_sample_policy_is_up_to_date(tmp_path: pathlib.Path) -> None:
+    made = tmp_path / "policy.yaml"
+    command = pathlib.Path(sys.executable).with_name("oslopolicy-sample-generator")
+    subprocess.run([command, "--namespace", "steelyard", "--output-file", str(made)], check=True)
+    kept = DOCS / "reference" / "steelyard.policy.yaml.sample"
+    assert kept.read_text() == made.read_text()
+
+
 def test_documentation_installs_only_into_named_environments() -> None:
     # Outside of an environment, pip refuses to install on Debian and Ubuntu (PEP 668).
     commands = [

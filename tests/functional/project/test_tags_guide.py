@@ -19,6 +19,7 @@ pytestmark = pytest.mark.documentation
 
 REFERENCE = DOCS / "reference" / "tags-http-api.rst"
 OPERATION = DOCS / "guides" / "operate-tags.rst"
+POLICY = DOCS / "guides" / "set-the-policy-of-tags.rst"
 SERVING = DOCS / "guides" / "serve-tags.rst"
 
 

@@ -83,6 +83,7 @@ EXTRAS = {
     "tags.backends.rapi": {"urllib3"},
     "tags.jobs.broker": {"kombu"},
     "tags.http.client": {"keystoneauth1", "urllib3"},
+    "tags.http.policy": {"oslo_policy"},
     "tags.database": {"sqlalchemy"},
     "tags.jobs.dead_letters": {"kombu"},
     "tags.jobs.dispatcher": {"kombu"},

@@ -22,9 +22,10 @@ from oslo_log import log as logging
 from steelyard import conf as options
 from steelyard import errors
 from steelyard.tags import configured
-from steelyard.tags.http import openapi, queries, schemas
+from steelyard.tags.http import openapi, policy, queries, schemas
 from steelyard.tags.http.callers import caller
 from steelyard.tags.http.faults import FaultReason
+from steelyard.tags.http.policy import TagPolicy
 from steelyard.tags.jobs.watch import Watch
 from steelyard.tags.monitoring import resources
 from steelyard.tags.monitoring.metrics import SERVICE
@@ -112,7 +113,7 @@ def make_application(service: TagService, conf: cfg.ConfigOpts | None = None) ->
     counted = metrics.RequestMetrics(SERVICE, registry)
     gates: list[Any] = [counted, Gate(group.max_body)]
     app = falcon.App(middleware=gates)
-    given = service, trust, Bodies(group.max_body)
+    given = service, trust, Bodies(group.max_body), TagPolicy(conf)
     app.add_route("/servers", _Servers(*given))
     app.add_route("/servers/{server}", _Server(*given))
     app.add_route("/servers/{server}/tags", _Tags(*given))
@@ -152,13 +153,22 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
 class _Resource:
     """A resource whose methods act on behalf of the caller."""
 
-    def __init__(self, service: TagService, trust: Trust, bodies: Bodies) -> None:
+    def __init__(self, service: TagService, trust: Trust, bodies: Bodies, rules: TagPolicy) -> None:
         self._service = service
         self._trust = trust
         self._bodies = bodies
+        self._policy = rules
 
-    def _asking(self, req: falcon.Request) -> Caller:
-        return caller(req.env, self._trust)
+    def _asking(self, req: falcon.Request, rule: str, server: str | None = None) -> Caller:
+        """Return the caller, if the policy allows the request.
+
+        Raises NotFound for a server that is not of the caller's project, whatever the policy.
+        """
+        asking = caller(req.env, self._trust)
+        if server is not None:
+            self._service.instance(asking, server)
+        self._policy.require(rule, asking, asking.project)
+        return asking
 
     def _body(self, req: falcon.Request, schema: JsonSchema) -> Any:
         return schemas.check(self._bodies.read(req), schema)
@@ -168,7 +178,7 @@ class _Servers(_Resource):
     """All servers of the caller's project."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        asking = self._asking(req)
+        asking = self._asking(req, policy.READ)
         query = queries.parse(req.query_string)
         # One more than requested shows whether there is a next page.
         found = self._service.servers(asking, query.wanted, query.size + 1, query.after)
@@ -184,7 +194,7 @@ class _Servers(_Resource):
     on_head = on_get
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        asking = self._asking(req)
+        asking = self._asking(req, policy.CREATE)
         body = self._body(req, schemas.new_server(asking.owner))
         asked = body["server"]
         server = asked.get("id", str(uuid.uuid4()))
@@ -199,7 +209,7 @@ class _Server(_Resource):
     """One server."""
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, server: str) -> None:
-        self._service.unregister(self._asking(req), server)
+        self._service.unregister(self._asking(req, policy.UNREGISTER, server), server)
         resp.status = falcon.HTTP_204
 
 
@@ -207,17 +217,19 @@ class _Tags(_Resource):
     """All tags of a server."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, server: str) -> None:
-        resp.data = json_bytes(_tags_body(self._service.tags(self._asking(req), server)))
+        resp.data = json_bytes(
+            _tags_body(self._service.tags(self._asking(req, policy.READ, server), server))
+        )
 
     on_head = on_get
 
     def on_put(self, req: falcon.Request, resp: falcon.Response, server: str) -> None:
-        asking = self._asking(req)
+        asking = self._asking(req, policy.WRITE, server)
         asked = self._body(req, schemas.tags(asking.owner))
         resp.data = json_bytes(_tags_body(self._service.replace(asking, server, asked["tags"])))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, server: str) -> None:
-        self._service.clear(self._asking(req), server)
+        self._service.clear(self._asking(req, policy.WRITE, server), server)
         resp.status = falcon.HTTP_204
 
 
@@ -225,20 +237,20 @@ class _Tag(_Resource):
     """One tag of a server."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, server: str, tag: str) -> None:
-        status = self._service.status(self._asking(req), server, tag)
+        status = self._service.status(self._asking(req, policy.READ, server), server, tag)
         resp.set_header("Tag-Status", status.value)
         resp.status = falcon.HTTP_204
 
     on_head = on_get
 
     def on_put(self, req: falcon.Request, resp: falcon.Response, server: str, tag: str) -> None:
-        new = self._service.add(self._asking(req), server, tag)
+        new = self._service.add(self._asking(req, policy.WRITE, server), server, tag)
         resp.status = falcon.HTTP_201 if new else falcon.HTTP_204
         if new:
             resp.set_header("Location", urllib.parse.quote(req.root_path + req.path))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, server: str, tag: str) -> None:
-        self._service.delete(self._asking(req), server, tag)
+        self._service.delete(self._asking(req, policy.WRITE, server), server, tag)
         resp.status = falcon.HTTP_204
 
 

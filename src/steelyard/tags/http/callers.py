@@ -1,5 +1,6 @@
 """Callers of the HTTP API of tags, and the owners of the tags that they access."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,14 +12,22 @@ from steelyard.web.callers import Trust, header, identity
 OWNER = "X-Tag-Owner"
 
 
-def caller(environ: Mapping[str, Any], trust: Trust) -> Caller:
+@dataclasses.dataclass(frozen=True, slots=True)
+class RequestCaller(Caller):
+    """The caller of a request, with its roles in lower case."""
+
+    roles: frozenset[str] = frozenset()
+
+
+def caller(environ: Mapping[str, Any], trust: Trust) -> RequestCaller:
     """Return the caller.
 
     Raises Unauthorized if no trusted source names one, and RefusedRequest for a token without a
     project.
     """
     found = identity(environ, trust)
-    return Caller(found.project, found.user, _owner(environ, may_be_system=found.may_be_system))
+    owner = _owner(environ, may_be_system=found.may_be_system)
+    return RequestCaller(found.project, found.user, owner, found.roles)
 
 
 def _owner(environ: Mapping[str, Any], *, may_be_system: bool) -> Owner:

@@ -20,7 +20,10 @@ a trusted proxy sets the headers.
 _REASONS = {
     400: "The request is malformed or inconsistent, or has too many tags.",
     401: "No trusted source identifies the caller.",
-    403: "The token has no project, or the project has too many servers.",
+    403: (
+        "The token has no project, the policy does not allow the request, or the project has too "
+        "many servers."
+    ),
     404: (
         "The project has no such server, or the server has no such tag. With the `reason` "
         "`additionFailed`, the backend could not add the tag within the last hour; the message has "
