@@ -217,7 +217,7 @@ def test_schemathesis_finds_no_violation_of_the_schema(served: Served, tmp_path:
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    assert "Tested: 9" in done.stdout
+    assert "Tested: 11" in done.stdout
 
 
 def test_serve_continues_after_a_database_failure(url: str, tmp_path: Any) -> None:
