@@ -20,6 +20,8 @@ class Server(http.server.ThreadingHTTPServer):
     answers: dict[str, tuple[int, bytes]]
     asked: list[tuple[str, str]]
     agents: set[str]
+    newest = "compute 2.100"
+    """The value of the header in which Nova names its newest microversion."""
 
     @property
     def url(self) -> str:
@@ -38,6 +40,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         status, body = answers.get(self.path, otherwise)
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
+        self.send_header("OpenStack-API-Version", self.server.newest)
         if self.path == TOKENS:
             self.send_header("X-Subject-Token", "token")
         with contextlib.suppress(ConnectionError):  # the client may have disconnected
@@ -56,10 +59,12 @@ def answering(answers: Answers) -> Iterator[Server]:
     made.answers, made.asked, made.agents = dict(answers), [], set()
     thread = threading.Thread(target=made.serve_forever, args=(0.05,))
     thread.start()
-    yield made
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    try:
+        yield made
+    finally:
+        made.shutdown()
+        thread.join()
+        made.server_close()
 
 
 def describe(directory: pathlib.Path, endpoint: str, *services: str, **more: Any) -> pathlib.Path:

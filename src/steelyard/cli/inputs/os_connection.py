@@ -11,9 +11,12 @@ from keystoneauth1.adapter import Adapter
 
 import steelyard
 from steelyard import errors
+from steelyard.clients.cloud_clients import CloudClients
 from steelyard.clients.compute import Compute
+from steelyard.clients.image import Images
 from steelyard.clients.placement import SERVICE_TYPE, Placement
 from steelyard.clients.sessions import reason
+from steelyard.clients.volume import Volumes
 from steelyard.text import spelling
 
 _SECONDS = 60
@@ -58,6 +61,32 @@ class Connection:
                     f"this region and interface"
                 )
             return Compute(compute), Placement(placement) if _in_catalog(placement) else None
+
+    def clients(self) -> CloudClients:
+        """Return clients of all services that a request for a server involves, for reading.
+
+        Raises ServiceError if the catalog lists no compute service.
+        """
+        compute, placement = self.compute_and_placement()
+        with self._explained():
+            images = self._versioned("image", "2")
+            volumes = self._versioned("block-storage", "3")
+        return CloudClients(
+            compute,
+            placement,
+            None if images is None else Images(images),
+            None if volumes is None else Volumes(volumes),
+        )
+
+    def _versioned(self, service_type: str, version: str) -> Adapter | None:
+        """Return an adapter for this major version; None if the catalog lacks the service.
+
+        The adapter requests the service's versions when it is used.
+        """
+        config = self._connection.config
+        if not _in_catalog(_reading(config, service_type)):
+            return None
+        return _reading(config, service_type, min_version=version, max_version=f"{version}.latest")
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
