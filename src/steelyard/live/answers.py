@@ -4,19 +4,14 @@ Each ``of`` raises LookupError, TypeError, ValueError or AttributeError for a ma
 """
 
 import dataclasses
-import json
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from steelyard.cloud.values import CPUInfo
+from steelyard.live import fields
 from steelyard.resources import flavor_disk
 from steelyard.traits import Inventory, ResourceProvider
 from steelyard.traits.providers import UNLIMITED
-
-ValueT = TypeVar("ValueT")
-
-_GREATEST = 10**15 - 1
 
 _UNITS = {"min_unit": 1, "max_unit": UNLIMITED, "step_size": 1}
 """Placement's limits of single allocations, with their defaults."""
@@ -40,14 +35,17 @@ class Hypervisor:
     def of(cls, record: Mapping[str, Any]) -> "Hypervisor":
         names = {"vcpus": "vcpus", "memory_mb": "ram_mb", "local_gb": "disk_gb"}
         return cls(
-            _field(record, "id", _text),
-            _field(record, "hypervisor_hostname", _text),
-            _field(record["service"], "host", _text),
+            fields.read(record, "id", fields.text),
+            fields.read(record, "hypervisor_hostname", fields.text),
+            fields.read(record["service"], "host", fields.text),
             _out_of_service(record),
-            {ours: _field(record, theirs, _amount) for theirs, ours in names.items()},
-            {ours: _field(record, f"{theirs}_used", _amount) for theirs, ours in names.items()},
-            _text(record.get("hypervisor_type") or ""),
-            _field(record, "hypervisor_version", _amount)
+            {ours: fields.read(record, theirs, fields.amount) for theirs, ours in names.items()},
+            {
+                ours: fields.read(record, f"{theirs}_used", fields.amount)
+                for theirs, ours in names.items()
+            },
+            fields.text(record.get("hypervisor_type") or ""),
+            fields.read(record, "hypervisor_version", fields.amount)
             if record.get("hypervisor_version") is not None
             else None,
             _cpu(record.get("cpu_info")),
@@ -69,19 +67,19 @@ def _cpu(value: Any) -> CPUInfo | None:
         vendor,
         model,
         frozenset(_words(value.get("features"))),
-        {_text(name): _amount(each) for name, each in numbers if each is not None},
+        {fields.text(name): fields.amount(each) for name, each in numbers if each is not None},
     )
 
 
 def _words(value: Any) -> list[str]:
-    return [_text(each) for each in (value if isinstance(value, list) else [value]) if each]
+    return [fields.text(each) for each in (value if isinstance(value, list) else [value]) if each]
 
 
 def _out_of_service(record: Mapping[str, Any]) -> str:
     reasons = []
     if record["status"] != "enabled":
         reason = record["service"].get("disabled_reason")
-        reasons.append(f"disabled: {_text(reason)}" if reason else "disabled")
+        reasons.append(f"disabled: {fields.text(reason)}" if reason else "disabled")
     if record["state"] != "up":
         reasons.append("down")
     return "; ".join(reasons)
@@ -98,10 +96,10 @@ class SeenAggregate:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "SeenAggregate":
         return cls(
-            _field(record, "uuid", _text),
-            _field(record, "name", _text),
-            _field(record, "metadata", _texts),
-            _field(record, "hosts", _list_of_texts),
+            fields.read(record, "uuid", fields.text),
+            fields.read(record, "name", fields.text),
+            fields.read(record, "metadata", fields.texts),
+            fields.read(record, "hosts", fields.list_of_texts),
         )
 
 
@@ -118,13 +116,14 @@ class SeenFlavor:
     """None if Nova does not show them."""
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> "SeenFlavor":
+    def of(cls, record: Mapping[str, Any], *, root_on_volume: bool = False) -> "SeenFlavor":
+        """Return a flavor of Nova's list. A root disk on a volume does not count."""
         return cls(
-            _field(record, "id", _text),
-            _field(record, "name", _text),
-            _field(record, "vcpus", _amount),
-            _field(record, "ram", _amount),
-            _disk(record, "OS-FLV-EXT-DATA:ephemeral"),
+            fields.read(record, "id", fields.text),
+            fields.read(record, "name", fields.text),
+            fields.read(record, "vcpus", fields.amount),
+            fields.read(record, "ram", fields.amount),
+            _disk(record, "OS-FLV-EXT-DATA:ephemeral", root_on_volume=root_on_volume),
             _extra_specs(record),
         )
 
@@ -137,20 +136,20 @@ class SeenFlavor:
         embedded = record["flavor"]
         return cls(
             "",
-            _field(embedded, "original_name", _text),
-            _field(embedded, "vcpus", _amount),
-            _field(embedded, "ram", _amount),
+            fields.read(embedded, "original_name", fields.text),
+            fields.read(embedded, "vcpus", fields.amount),
+            fields.read(embedded, "ram", fields.amount),
             _disk(embedded, "ephemeral", root_on_volume=record.get("image") == ""),
             _extra_specs(embedded),
         )
 
 
-def _disk(record: Mapping[str, Any], ephemeral: str, *, root_on_volume: bool = False) -> int:
+def _disk(record: Mapping[str, Any], ephemeral: str, *, root_on_volume: bool) -> int:
     """Return the total disk of a flavor. ``ephemeral`` names the field of its ephemeral disk."""
     return flavor_disk(
-        0 if root_on_volume else _field(record, "disk", _amount),
-        _field(record, ephemeral, _amount) if record.get(ephemeral) else 0,
-        _field(record, "swap", _amount) if record.get("swap") else 0,
+        0 if root_on_volume else fields.read(record, "disk", fields.amount),
+        fields.read(record, ephemeral, fields.amount) if record.get(ephemeral) else 0,
+        fields.read(record, "swap", fields.amount) if record.get("swap") else 0,
     )
 
 
@@ -161,8 +160,8 @@ def _extra_specs(record: Mapping[str, Any]) -> dict[str, str] | None:
     """
     if record.get("extra_specs") is None:
         return None
-    specs = _field(record, "extra_specs", _object)
-    return _texts({name: "" if value is None else value for name, value in specs.items()})
+    specs = fields.read(record, "extra_specs", fields.mapping)
+    return fields.texts({name: "" if value is None else value for name, value in specs.items()})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -176,11 +175,11 @@ class SeenGroup:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "SeenGroup":
         return cls(
-            _field(record, "id", _text),
-            _field(record, "name", _text),
+            fields.read(record, "id", fields.text),
+            fields.read(record, "name", fields.text),
             record["policy"],
             record["rules"] or {},
-            _field(record, "members", _list_of_texts),
+            fields.read(record, "members", fields.list_of_texts),
         )
 
 
@@ -206,35 +205,26 @@ class SeenServer:
     def of(cls, record: Mapping[str, Any]) -> "SeenServer":
         host = record.get("OS-EXT-SRV-ATTR:host", "")
         return cls(
-            _field(record, "id", _text),
-            _field(record, "name", _text),
-            None if host is None else _text(host),
-            _text(record.get("OS-EXT-SRV-ATTR:hypervisor_hostname") or ""),
+            fields.read(record, "id", fields.text),
+            fields.read(record, "name", fields.text),
+            None if host is None else fields.text(host),
+            fields.text(record.get("OS-EXT-SRV-ATTR:hypervisor_hostname") or ""),
             SeenFlavor.of_server(record),
             record.get("image") == "",
-            _text(record.get("tenant_id") or ""),
-            _text(record.get("user_id") or ""),
-            _text(record.get("pinned_availability_zone") or ""),
-            _properties((record.get("image") or {}).get("properties") or {}),
+            fields.text(record.get("tenant_id") or ""),
+            fields.text(record.get("user_id") or ""),
+            fields.text(record.get("pinned_availability_zone") or ""),
+            fields.by_name((record.get("image") or {}).get("properties") or {}, fields.as_text),
             _hints(record.get("scheduler_hints") or {}),
         )
-
-
-def _properties(value: Any) -> dict[str, str]:
-    """Return image properties. Nova has texts, but its API promises none."""
-    return {_text(name): _as_text(each) for name, each in _object(value).items()}
 
 
 def _hints(value: Any) -> dict[str, tuple[str, ...]]:
     """Return the values of each scheduler hint; Nova shows one value or a list."""
     return {
-        _text(name): tuple(map(_as_text, each if isinstance(each, list) else [each]))
-        for name, each in _object(value).items()
+        fields.text(name): tuple(map(fields.as_text, each if isinstance(each, list) else [each]))
+        for name, each in fields.mapping(value).items()
     }
-
-
-def _as_text(value: Any) -> str:
-    return _text(value if isinstance(value, str) else json.dumps(value))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -260,16 +250,16 @@ class SeenInventory:
     def of(cls, record: Mapping[str, Any]) -> "SeenInventory":
         given = {"reserved": 0, "allocation_ratio": 1.0, **_UNITS, **record}
         return cls(
-            _field(given, "total", _amount),
-            _field(given, "reserved", _amount),
-            _field(given, "allocation_ratio", _ratio),
-            *(_field(given, name, _unit) for name in _UNITS),
+            fields.read(given, "total", fields.amount),
+            fields.read(given, "reserved", fields.amount),
+            fields.read(given, "allocation_ratio", fields.ratio),
+            *(fields.read(given, name, fields.unit) for name in _UNITS),
         )
 
     def with_used(self, used: int) -> Inventory:
         """Return the inventory as a value, of which this amount is in use."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return Inventory(used=used, **fields)
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return Inventory(used=used, **values)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -302,10 +292,12 @@ def listed(answer: Mapping[str, Any]) -> dict[str, ListedProvider]:
     """
     found = [
         ListedProvider(
-            _field(each, "uuid", _text),
-            _text(each.get("name") or ""),
-            _text(each["parent_provider_uuid"]) if each.get("parent_provider_uuid") else None,
-            _field(each, "root_provider_uuid" if each["root_provider_uuid"] else "uuid", _text),
+            fields.read(each, "uuid", fields.text),
+            fields.text(each.get("name") or ""),
+            fields.text(each["parent_provider_uuid"]) if each.get("parent_provider_uuid") else None,
+            fields.read(
+                each, "root_provider_uuid" if each["root_provider_uuid"] else "uuid", fields.text
+            ),
         )
         for each in answer["resource_providers"]
     ]
@@ -313,15 +305,15 @@ def listed(answer: Mapping[str, Any]) -> dict[str, ListedProvider]:
 
 
 def inventories(answer: Mapping[str, Any]) -> dict[str, SeenInventory]:
-    return _by_name(answer["inventories"], SeenInventory.of)
+    return fields.by_name(answer["inventories"], SeenInventory.of)
 
 
 def usages(answer: Mapping[str, Any]) -> dict[str, int]:
-    return _by_name(answer["usages"], _amount)
+    return fields.by_name(answer["usages"], fields.amount)
 
 
 def traits(answer: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(map(_text, answer["traits"]))
+    return frozenset(map(fields.text, answer["traits"]))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -336,56 +328,3 @@ class Observed:
     providers: Mapping[str, Provider] | None = None
     """By the UUIDs of hypervisors; None if Placement is not accessible."""
     unseen: Sequence[str] = ()
-
-
-def _field(record: Any, name: str, read: Callable[[Any], ValueT]) -> ValueT:
-    """Return the parsed value of a field. Raises ValueError, naming the field, if it is invalid."""
-    try:
-        return read(record[name])
-    except KeyError:
-        raise ValueError(f"{name}: missing") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{name}: {error}") from error
-
-
-def _by_name(value: Any, read: Callable[[Any], ValueT]) -> dict[str, ValueT]:
-    return {_text(name): _field(value, name, read) for name in _object(value)}
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise TypeError(f"expected an object, got {value!r:.100}")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected text, got {value!r:.100}")
-    # JSON can contain a lone surrogate, which cannot be written to a file.
-    return value.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _texts(value: Any) -> dict[str, str]:
-    return _by_name(value, _text)
-
-
-def _list_of_texts(value: Any) -> list[str]:
-    return [_text(item) for item in value]
-
-
-def _amount(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _GREATEST:
-        raise ValueError(f"expected a whole number from 0 to {_GREATEST}, got {value!r:.100}")
-    return value
-
-
-def _unit(value: Any) -> int:
-    if _amount(value) < 1:
-        raise ValueError("expected at least 1, got 0")
-    return int(value)
-
-
-def _ratio(value: Any) -> float:
-    if not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
-        raise ValueError(f"expected a finite number of at least 0, got {value!r:.100}")
-    return float(value)

@@ -1,11 +1,8 @@
 """Reading a live cloud, and messages about data that the credentials do not show."""
 
-import collections
-import concurrent.futures
 import contextlib
 import functools
-import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from steelyard import errors, microversions
@@ -23,6 +20,7 @@ from steelyard.live.answers import (
     SeenGroup,
     SeenServer,
 )
+from steelyard.live.at_once import each_answered
 from steelyard.text.wording import counted
 from steelyard.traits import ResourceProvider
 
@@ -35,8 +33,6 @@ DETAILS_OF_SERVERS = {
     "2.96": "pinned availability zones",
 }
 """The data of servers that Nova shows only from a microversion on, the newest first."""
-
-_AT_ONCE = 8
 
 _AMOUNTS_OF_NOVA = (
     "the file has the totals and used amounts that Nova reports, without reserved amounts and "
@@ -315,7 +311,7 @@ class _Providers:
             return self._ask(path, answers.listed).keys()
 
         found: dict[str, set[str]] = {}
-        with contextlib.closing(_each_answered(ask, aggregates)) as answered:
+        with contextlib.closing(each_answered(ask, aggregates)) as answered:
             for aggregate, members in zip(aggregates, answered, strict=True):
                 for uuid in members:
                     found.setdefault(uuid, set()).add(aggregate)
@@ -343,7 +339,7 @@ class _Providers:
             except errors.NotFound:  # deleted since it was listed
                 return None
 
-        with contextlib.closing(_each_answered(ask, uuids)) as answered:
+        with contextlib.closing(each_answered(ask, uuids)) as answered:
             watched = self._watch(answered, kind, len(uuids))
             try:
                 return dict(zip(uuids, watched, strict=True))
@@ -360,35 +356,3 @@ class _Providers:
                 f"unexpected answer from Placement: invalid content in {path} "
                 f"({type(error).__name__}: {sessions.line(error)}); check its endpoint"
             ) from error
-
-
-def _each_answered(ask: Callable[[str], ValueT], uuids: Sequence[str]) -> Generator[ValueT]:
-    """Yield the results in the order of the UUIDs, with several requests running at once.
-
-    The threads are daemons, so closing the generator early does not wait for running requests. The
-    threads of an executor would be waited for at exit.
-    """
-    pending = [(uuid, concurrent.futures.Future[ValueT]()) for uuid in uuids]
-    queue = collections.deque(pending)
-
-    def work() -> None:
-        while queue:
-            with contextlib.suppress(IndexError):  # another thread has taken the last one
-                _answer(ask, *queue.popleft())
-
-    for _ in range(_AT_ONCE):
-        threading.Thread(target=work, daemon=True).start()
-    try:
-        for _, answer in pending:
-            yield answer.result()
-    finally:
-        queue.clear()
-
-
-def _answer(
-    ask: Callable[[str], ValueT], uuid: str, answer: concurrent.futures.Future[ValueT]
-) -> None:
-    try:
-        answer.set_result(ask(uuid))
-    except BaseException as error:  # noqa: BLE001  (answer.result() raises it)
-        answer.set_exception(error)

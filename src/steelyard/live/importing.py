@@ -1,6 +1,5 @@
 """Conversion of the data read from a live cloud into a cloud, with remarks on what differs."""
 
-import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -10,13 +9,13 @@ from steelyard.cloud import Aggregate, Cloud, Flavor, Host, Server
 from steelyard.groups import Policy, ServerGroup, parse_rules
 from steelyard.live import imported_hosts
 from steelyard.live.answers import (
-    Hypervisor,
     Observed,
     SeenAggregate,
     SeenFlavor,
     SeenGroup,
     SeenServer,
 )
+from steelyard.live.places import Places, own_names
 from steelyard.text.wording import counted
 
 _NamedT = TypeVar("_NamedT", Host, Aggregate, Flavor, ServerGroup)
@@ -35,7 +34,7 @@ def imported(seen: Observed) -> Imported:
     Everything is sorted by name, so that two files can be compared.
     """
     remarks = list(seen.unseen)
-    places = _Places(seen.hypervisors)
+    places = Places(seen.hypervisors)
     flavors = _Flavors(seen.flavors)
     groups, group_of = _groups(seen.groups, remarks)
     servers = _servers(seen.servers, places, flavors, group_of, remarks)
@@ -49,40 +48,12 @@ def imported(seen: Observed) -> Imported:
     return Imported(cloud.with_servers(servers), remarks)
 
 
-class _Places:
-    """The hosts of the cloud file, found by compute service and node."""
-
-    def __init__(self, hypervisors: Sequence[Hypervisor]) -> None:
-        services = collections.Counter(each.host for each in hypervisors)
-        self.names = _own_names(
-            (each.uuid, each.host if services[each.host] == 1 else each.node)
-            for each in hypervisors
-        )
-        self._of_service: dict[str, list[str]] = {}
-        self._of_node: dict[tuple[str, str], str] = {}
-        for each in hypervisors:
-            name = self.names[each.uuid]
-            self._of_service.setdefault(each.host, []).append(name)
-            self._of_node[each.host, each.node] = name
-
-    def of_service(self, host: str) -> list[str]:
-        """Return the names of the service's hosts, one per node."""
-        return sorted(self._of_service.get(host, []))
-
-    def of_server(self, server: SeenServer) -> str | None:
-        """Return the name of the server's host, or None if it is on no known host."""
-        if server.host is None:
-            return None
-        names = self._of_service.get(server.host, [])
-        return names[0] if len(names) == 1 else self._of_node.get((server.host, server.node))
-
-
 class _Flavors:
     """The flavors of the cloud file: those in Nova, and those that only servers still have."""
 
     def __init__(self, flavors: Sequence[SeenFlavor]) -> None:
         self._current = {flavor.name: flavor for flavor in flavors}
-        names = _own_names((flavor.uuid, flavor.name) for flavor in flavors)
+        names = own_names((flavor.uuid, flavor.name) for flavor in flavors)
         self._described = {
             flavor.name: _flavor(names[flavor.uuid], flavor, {}) for flavor in flavors
         }
@@ -149,7 +120,7 @@ def _groups(
     seen: Sequence[SeenGroup], remarks: list[str]
 ) -> tuple[dict[str, ServerGroup], dict[str, str]]:
     """Return the groups by name, and the name of the group of each server by the server's UUID."""
-    names = _own_names((group.uuid, group.name) for group in seen)
+    names = own_names((group.uuid, group.name) for group in seen)
     groups, names_by_server = [], {}
     for group in seen:
         name = names[group.uuid]
@@ -166,14 +137,14 @@ def _groups(
 
 def _servers(
     seen: Sequence[SeenServer],
-    places: _Places,
+    places: Places,
     flavors: _Flavors,
     group_of: Mapping[str, str],
     remarks: list[str],
 ) -> list[Server]:
     # A paged listing may repeat a server if others are created or deleted meanwhile.
     placed = {server.uuid: server for server in seen if places.of_server(server) is not None}
-    names = _own_names((server.uuid, server.name) for server in placed.values())
+    names = own_names((server.uuid, server.name) for server in placed.values())
     _remark_on_left_out(seen, places, remarks)
     return sorted(
         (
@@ -195,7 +166,7 @@ def _servers(
     )
 
 
-def _remark_on_left_out(seen: Sequence[SeenServer], places: _Places, remarks: list[str]) -> None:
+def _remark_on_left_out(seen: Sequence[SeenServer], places: Places, remarks: list[str]) -> None:
     kinds = {
         "on no host, being built, shelved or in error": [each.host is None for each in seen],
         "whose host Nova does not show without the policy rule "
@@ -212,9 +183,9 @@ def _remark_on_left_out(seen: Sequence[SeenServer], places: _Places, remarks: li
 
 
 def _aggregates(
-    seen: Sequence[SeenAggregate], places: _Places, remarks: list[str]
+    seen: Sequence[SeenAggregate], places: Places, remarks: list[str]
 ) -> dict[str, Aggregate]:
-    names = _own_names((aggregate.uuid, aggregate.name) for aggregate in seen)
+    names = own_names((aggregate.uuid, aggregate.name) for aggregate in seen)
     unknown = {host for each in seen for host in each.hosts if not places.of_service(host)}
     if unknown:
         remarks.append(
@@ -230,26 +201,6 @@ def _aggregates(
         )
         for each in seen
     )
-
-
-def _own_names(wanted: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return a unique, printable name for each UUID.
-
-    That is the wanted name if it is printable and no other UUID wants it, and otherwise the name
-    with the UUID appended, or the UUID alone.
-    """
-    by_uuid = dict(wanted)
-    counts = collections.Counter(by_uuid.values())
-    plain = {name for name, count in counts.items() if count == 1 and name and name.isprintable()}
-    names = {}
-    for uuid, name in by_uuid.items():
-        own = name
-        if name not in plain:
-            own = f"{name} ({uuid})" if name and name.isprintable() else uuid
-            while own in plain:
-                own += f" ({uuid})"
-        names[uuid] = own
-    return names
 
 
 def _sorted(named: Iterable[_NamedT]) -> dict[str, _NamedT]:
