@@ -191,9 +191,9 @@ def check_supported(
     multiplier is 0.
     """
     policy = Policy.parse(group.policy)
-    weigher = _WEIGHERS.get(policy)
+    weigher = needed_weigher(policy)
     for kind, needed, enabled in (
-        ("filter", _FILTERS.get(policy), enabled_filters),
+        ("filter", needed_filter(policy), enabled_filters),
         ("weigher", weigher, enabled_weighers),
     ):
         if needed is not None and needed not in enabled:
@@ -206,6 +206,16 @@ def check_supported(
             f"policy '{policy}' of server group {group.name!r} has no effect: the multiplier of "
             f"the weigher {weigher!r} is 0; set {multiplier_option(policy)} to another number"
         )
+
+
+def needed_filter(policy: Policy) -> str | None:
+    """Return the name of the filter that a policy needs, here and in Nova; None without one."""
+    return _FILTERS.get(policy)
+
+
+def needed_weigher(policy: Policy) -> str | None:
+    """Return the name of the weigher that a policy needs, here and in Nova; None without one."""
+    return _WEIGHERS.get(policy)
 
 
 def multiplier_option(policy: Policy) -> str:

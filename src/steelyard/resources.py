@@ -31,6 +31,33 @@ HOST_CLASSES = {
 }
 """The resource classes that every host has, by name."""
 
+STANDARD_CLASSES = frozenset(
+    {
+        "DISK_GB",
+        "FPGA",
+        "IPV4_ADDRESS",
+        "MEMORY_MB",
+        "MEM_ENCRYPTION_CONTEXT",
+        "NET_BW_EGR_KILOBIT_PER_SEC",
+        "NET_BW_IGR_KILOBIT_PER_SEC",
+        "NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC",
+        "NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC",
+        "NET_PACKET_RATE_KILOPACKET_PER_SEC",
+        "NUMA_CORE",
+        "NUMA_MEMORY_MB",
+        "NUMA_SOCKET",
+        "NUMA_THREAD",
+        "PCI_DEVICE",
+        "PCPU",
+        "PGPU",
+        "SRIOV_NET_VF",
+        "VCPU",
+        "VGPU",
+        "VGPU_DISPLAY_HEAD",
+    }
+)
+"""The resource classes that every Placement has."""
+
 FIELDS = {name: each.field for name, each in HOST_CLASSES.items()}
 
 GREATEST = 2**31 - 1  # the greatest integer in Placement's tables

@@ -5,7 +5,7 @@ The configuration is read as Nova reads it; Nova need not be installed.
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from oslo_config import cfg
 
@@ -88,8 +88,7 @@ class NovaConf:
         return OUR_WEIGHERS in self.weight_classes and weigher in self.nova_weighers
 
     def uses_novas(self, weigher: str) -> bool:
-        """Return whether Nova's own soft weigher is used. nova-conductor makes the same check."""
-        return bool({NOVAS_WEIGHERS, f"{NOVAS_AFFINITY}.{weigher}"} & set(self.weight_classes))
+        return uses_novas_soft_weigher(self.weight_classes, weigher)
 
     def soft_multiplier(self, weigher: str) -> float | None:
         """Return the multiplier of Nova's own soft weigher, or None if it cannot be read."""
@@ -130,6 +129,11 @@ class NovaConf:
         if setting is None or finding.file is not None:
             return finding
         return dataclasses.replace(finding, file=setting.file, line=setting.line)
+
+
+def uses_novas_soft_weigher(weight_classes: Iterable[str], weigher: str) -> bool:
+    """Return whether Nova's own soft weigher is used. nova-conductor makes the same check."""
+    return not {NOVAS_WEIGHERS, f"{NOVAS_AFFINITY}.{weigher}"}.isdisjoint(weight_classes)
 
 
 def is_for_nova(name: str) -> bool:

@@ -14,11 +14,11 @@ from typing import NamedTuple, TypeVar
 from steelyard.aggregates import SCOPE, Demand
 from steelyard.analysis.checks import near_misses
 from steelyard.analysis.checks.checked_cloud import CheckedCloud
-from steelyard.cloud import Flavor
+from steelyard.cloud import Cloud, Flavor
 from steelyard.cloud.host_state import HostState
 from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
+from steelyard.filters.base import Filter
 from steelyard.findings import Check, Finding, SubjectKind
-from steelyard.scheduler import FilterScheduler
 from steelyard.scheduler.decision import RejectedHost
 from steelyard.text.wording import counted
 from steelyard.verdict import Verdict
@@ -45,17 +45,17 @@ def told(findings: Sequence[Finding]) -> list[str]:
 
 
 class Suggestions:
-    """The possible typos that explain why the hosts of a scheduler's cloud were rejected.
+    """The possible typos that explain why the filters rejected hosts of the cloud.
 
     They are searched for when the first rejection by a key is explained.
     """
 
-    def __init__(self, scheduler: FilterScheduler) -> None:
-        self._cloud = scheduler.cloud
+    def __init__(self, cloud: Cloud, filters: Iterable[Filter]) -> None:
+        self._cloud = cloud
         self._ignored_keys = next(
             (
                 each.ignored_keys
-                for each in scheduler.filters.values()
+                for each in filters
                 if isinstance(each, AggregateInstanceTypeFilter)
             ),
             (),

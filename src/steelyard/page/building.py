@@ -33,7 +33,10 @@ def view_of(
     """
     hosts = judged(decision, scheduler.filters)
     filters = tuple(decision.filters)
-    flavor, suggestions = decision.request.flavor, Suggestions(scheduler)
+    flavor, suggestions = (
+        decision.request.flavor,
+        Suggestions(scheduler.cloud, scheduler.filters.values()),
+    )
     rejections = [host.rejections for host in hosts]
     by_reason = suggestions.by_reason(flavor, itertools.chain(*rejections))
     reasons = Reasons(hosts, filters, by_reason)

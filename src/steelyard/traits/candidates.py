@@ -118,6 +118,13 @@ class Search:
         """Yield the roots of the trees that have candidates."""
         return (root for root in self.trees.roots if any(True for _ in self._of_tree(root)))
 
+    def supplying_roots(self) -> Iterator[ResourceProvider]:
+        """Yield the roots that supply resources in a candidate.
+
+        A root that shares its inventories counts only with candidates of its own tree alone.
+        """
+        return (root for root in self.trees.roots if self._supplies(root))
+
     def candidates(self) -> Iterator[Candidate]:
         """Yield all candidates: the first one of each tree, then the second ones, and so on."""
         shared: set[Candidate] = set()
@@ -131,15 +138,38 @@ class Search:
 
     def _of_tree(self, root: ResourceProvider) -> Iterator[Candidate]:
         """Yield the candidates of the tree with this root."""
+        if self._may_serve(root):
+            parts = list(self._parts(root))
+            for chosen in self._choices(parts):
+                yield _candidate(parts, chosen, root)
+
+    def _supplies(self, root: ResourceProvider) -> bool:
+        if not self._may_serve(root):
+            return False
+        parts = list(self._parts(root))
+        if SHARES in root.traits:
+            parts = [self._within(root, part) if part.resources else part for part in parts]
+        return any(
+            any(True for _ in self._choices([*parts[:at], of_root, *parts[at + 1 :]]))
+            for at, part in enumerate(parts)
+            if part.resources and any(each is root for each in part.options)
+            for of_root in [part._replace(options=[root])]
+        )
+
+    def _within(self, root: ResourceProvider, part: Part) -> Part:
+        """Return the part without the providers of other trees."""
+        own = [each for each in part.options if self.trees.root(each) is root]
+        return part._replace(options=own)
+
+    def _may_serve(self, root: ResourceProvider) -> bool:
+        """Return whether the trees of the request exist, and the root has the required traits."""
         wanted = (group.in_tree for group in self.groups.values())
         if any(uuid is not None and self.trees.root_of(uuid) is None for uuid in wanted):
-            return
-        if not self.root_required.satisfied_by(root.traits):
-            return
-        parts = list(self._parts(root))
-        if all(part.options for part in parts):
-            for chosen in Choices(self._conditions(), parts):
-                yield _candidate(parts, chosen, root)
+            return False
+        return self.root_required.satisfied_by(root.traits)
+
+    def _choices(self, parts: list[Part]) -> Iterable[Chosen]:
+        return Choices(self._conditions(), parts) if all(part.options for part in parts) else ()
 
     def _conditions(self) -> Conditions:
         traits = self.groups[""].traits if "" in self.groups else TraitQuery()

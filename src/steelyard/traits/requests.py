@@ -261,6 +261,21 @@ class CandidatesRequest(_Request):
         served = {root.uuid for root in self._search(trees, microversion).roots()}
         return [given for provider, given in trees.pairs if provider.uuid in served]
 
+    def supplying_roots(
+        self,
+        providers: ProviderTrees[ProviderT] | Iterable[ProviderT],
+        microversion: str = microversions.LATEST,
+    ) -> list[ProviderT]:
+        """Return the roots that supply resources in a candidate, in the given order.
+
+        Nova takes only hosts whose root provider does. A root that shares its inventories counts
+        only with candidates of its own tree alone. ``limit`` has no effect. Raises the errors of
+        ``candidates``.
+        """
+        trees = ProviderTrees.like(providers)
+        found = {root.uuid for root in self._search(trees, microversion).supplying_roots()}
+        return [given for provider, given in trees.pairs if provider.uuid in found]
+
     def _search(self, trees: ProviderTrees[Any], microversion: str) -> Search:
         microversion = microversions.requested(microversion)
         self.require(microversion)

@@ -1,6 +1,7 @@
 """Laws of local answers: they are all choices of providers that meet every condition."""
 
 import collections
+import dataclasses
 import itertools
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ from steelyard.traits import (
     RequestGroup,
     ResourceProvider,
 )
+from steelyard.traits.trees import SHARES
 from support.traits import forests
 
 Choice = list[tuple[str, dict[str, int], ResourceProvider]]
@@ -130,6 +132,22 @@ def test_candidates_of_sharing_providers_are_different(
         assert each.mappings.keys() == request.groups.keys()
         near = {*trees.tree(trees[each.root]), *trees.shared_with(trees[each.root])}
         assert each.providers <= {provider.uuid for provider in near}
+
+
+@given(forests.sharing_forests, forests.candidates_requests)
+def test_supplying_roots_are_in_allocations_of_candidates(
+    providers: list[ResourceProvider], request: CandidatesRequest
+) -> None:
+    trees = ProviderTrees(providers)
+    request = dataclasses.replace(request, limit=None)
+    expected = set()
+    for each in request.candidates(trees):
+        for provider in map(trees.__getitem__, each.allocations):
+            tree = {other.uuid for other in trees.tree(trees.root(provider))}
+            is_alone = each.allocations.keys() <= tree
+            if trees.root(provider) is provider and (SHARES not in provider.traits or is_alone):
+                expected.add(provider.uuid)
+    assert {root.uuid for root in request.supplying_roots(trees)} == expected
 
 
 @given(forests.sharing_forests, forests.providers_requests)

@@ -17,7 +17,7 @@ def decided(described: Cloud, conf: Any, flavor: str = "f") -> tuple[Suggestions
         (decision,) = scheduler.select(scheduler.request(flavor)).decisions
     except NoValidHost as error:
         decision = error.decision
-    return Suggestions(scheduler), decision
+    return Suggestions(scheduler.cloud, scheduler.filters.values()), decision
 
 
 def lines(described: Cloud, conf: Any, flavor: str = "f") -> dict[str, list[str]]:
@@ -150,7 +150,12 @@ def test_flavor_that_the_cloud_lacks_has_no_suggestions(conf: Any) -> None:
     described = cloud({"a": {"ssd": "nvme"}}, {"f": {"ssd": "nvm"}})
     _, decision = decided(described, conf)
     other = FilterScheduler(Cloud(described.hosts, described.aggregates), conf)
-    assert Suggestions(other).by_host(decision.request.flavor, decision.verdicts) == {}
+    assert (
+        Suggestions(other.cloud, other.filters.values()).by_host(
+            decision.request.flavor, decision.verdicts
+        )
+        == {}
+    )
 
 
 def test_told_typos_are_limited_to_three(conf: Any) -> None:

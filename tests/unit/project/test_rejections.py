@@ -1,6 +1,7 @@
 """The page about rejections, compared with the reasons and causes in the code."""
 
 import ast
+import dataclasses
 import functools
 import importlib.metadata
 import logging
@@ -11,9 +12,12 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.capacity import HostRooms
+from steelyard.analysis.why.facts import Facts, KnownHost
+from steelyard.analysis.why.novas_filters import NovasFilters
 from steelyard.cli.outputs.columns import Causes, Why
 from steelyard.cloud import Aggregate, Cloud, Flavor, Host
 from steelyard.cloud.host_state import HostState
+from steelyard.cloud.wanted import WantedServer
 from steelyard.filters.affinity import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
 from steelyard.filters.aggregate_instance_type import AggregateInstanceTypeFilter
 from steelyard.filters.base import FILTERS, Filter, Rejections
@@ -66,6 +70,15 @@ def group(policy: Policy) -> ServerGroup:
 
 def forced(**metadata: str) -> dict[str, str]:
     return {"force_metadata_check": "true", **metadata}
+
+
+NOVAS = [
+    "AggregateInstanceExtraSpecsFilter",
+    "AggregateMultiTenancyIsolation",
+    "DifferentHostFilter",
+    "ImagePropertiesFilter",
+    "SameHostFilter",
+]
 
 
 class Silent(Filter):
@@ -131,6 +144,34 @@ def texts_of_rejections() -> Iterator[str]:
                 yield from (verdict.reason, verdict.cause)
 
 
+def texts_of_novas_filters() -> Iterator[str]:
+    """Yield the reasons and the causes of Nova's filters in ``steelyard why``."""
+    project = {"filter_tenant_id": "p1"}
+    hints = {"same_host": ("a",), "different_host": ("b",)}
+    for specs, metadata in [
+        (NVME, {}),
+        (NVME, SATA),
+        ({"ssd": ">= many"}, {"ssd": "3"}),
+        ({}, project),
+    ]:
+        wanted = WantedServer(
+            flavor=flavor(**specs),
+            project="p2",
+            scheduler_hints=hints,
+            image_properties={"hw_architecture": "aarch64"},
+        )
+        facts = Facts(
+            wanted=wanted,
+            hosts=[KnownHost(name="h", uuid="1", architecture="x86_64")],
+            aggregates=[],
+        )
+        for server_hosts in ({"a": "i", "b": "h"}, {"a": "", "b": ""}):
+            about = dataclasses.replace(facts, server_hosts=server_hosts)
+            for filter_ in NovasFilters(NOVAS, about).applied.values():
+                for verdict in filter_.rejections(host(metadata), Request(wanted.flavor)):
+                    yield from (verdict.reason, verdict.cause)
+
+
 def texts_on_trial(configured: Any, caplog: pytest.LogCaptureFixture) -> Iterator[str]:
     """Yield the cells of commands and the lines of the log about a filter on trial."""
     name = "AggregateInstanceTypeFilter"
@@ -163,6 +204,7 @@ def produced(configured: Any, caplog: pytest.LogCaptureFixture) -> set[str]:
     """Return the texts that users see of rejections of every kind."""
     return {
         *texts_of_rejections(),
+        *texts_of_novas_filters(),
         *texts_on_trial(configured, caplog),
         *texts_of_capacity(configured),
     }

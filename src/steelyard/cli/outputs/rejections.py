@@ -12,7 +12,7 @@ class RejectionCells:
     """The cells about rejections by a scheduler."""
 
     def __init__(self, scheduler: FilterScheduler) -> None:
-        self._suggestions = Suggestions(scheduler)
+        self._suggestions = Suggestions(scheduler.cloud, scheduler.filters.values())
 
     def causes(self, decision: Decision) -> Causes:
         """Return the causes for which hosts were rejected."""

@@ -1,0 +1,1 @@
+"""The request that Nova sends to Placement for a wanted server, part by part."""
