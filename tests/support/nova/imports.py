@@ -52,7 +52,7 @@ class Served:
     """Three services behind one port, each under its name."""
 
     def __init__(self, compute: App, placement: App) -> None:
-        self._apps = {"identity": self._identity, "compute": compute, "placement": placement}
+        self.apps = {"identity": self._identity, "compute": compute, "placement": placement}
         self.catalogue = {"compute": "compute/v2.1", "placement": "placement"}
         self.asked: list[str] = []
         self.httpd = Server(("127.0.0.1", 0), Quiet)
@@ -81,7 +81,7 @@ class Served:
             environ["HTTP_X_AUTH_PROJECT_ID"] = project
             environ["HTTP_X_ROLES"] = ",".join(ROLES[user])
         environ["SCRIPT_NAME"], environ["PATH_INFO"] = f"/{name}", f"/{rest}"
-        return self._apps[name](environ, start_response)
+        return self.apps[name](environ, start_response)
 
     def _identity(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] == "GET":
