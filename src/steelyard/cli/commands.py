@@ -324,3 +324,30 @@ class Showing(_Displaying, show.ShowOne, _CliffDisplay, Parsed):
         for line in result.told:
             self.tell(line)
         return result.status if result.error is None else self.end(result.error, result.status)
+
+
+class Narrating(Showing):
+    """A command whose result is text of several lines, or fields in JSON and YAML.
+
+    The text is escaped where it is made, and JSON and YAML have their own escapes.
+    """
+
+    fields: tuple[str, ...]
+    """The names of the fields in JSON and YAML."""
+
+    @property
+    def formatter_default(self) -> str:
+        return formats.TEXT
+
+    def _load_formatter_plugins(self) -> Any:
+        found = super()._load_formatter_plugins()
+        documents = found.make_test_instance(
+            [each for each in found if each.name in formats.DOCUMENTS]
+        )
+        return formats.with_text(documents, formats.TextLines)
+
+    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
+        return ("Text",) if parsed_args.formatter == formats.TEXT else self.fields
+
+    def cells(self, row: Iterable[Any], parsed_args: argparse.Namespace) -> tuple[Any, ...]:
+        return tuple(row)

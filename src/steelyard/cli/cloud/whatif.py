@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steelyard import errors, page
@@ -10,7 +10,7 @@ from steelyard.analysis.whatif.baseline import Baseline
 from steelyard.analysis.whatif.consequences import Consequences, as_dict, consequences
 from steelyard.analysis.whatif.flavors import FlavorChange
 from steelyard.analysis.whatif.sections import sections
-from steelyard.cli.commands import Showing, Shown
+from steelyard.cli.commands import Narrating, Shown
 from steelyard.cli.inputs import changes, clouds, parsing
 from steelyard.cli.outputs import filter_logs, formats, pages, progress
 from steelyard.cloud import garbage
@@ -21,20 +21,11 @@ from steelyard.text import escapes, whole_files
 from steelyard.text.wording import counted
 
 _WORSE = 1
-_FIELDS = (
-    "Summary",
-    "Flavors",
-    "Displaced",
-    "Stranded",
-    "Misplaced",
-    "Violations",
-    "Findings",
-)
 # The most entries of a section of the text.
 _MOST = 20
 
 
-class WhatIf(Showing):
+class WhatIf(Narrating):
     """Show what a change of the cloud would change.
 
     The command compares the cloud before and after the changes, and writes no cloud file but the
@@ -52,21 +43,19 @@ class WhatIf(Showing):
     invalid.
     """
 
+    fields = (
+        "Summary",
+        "Flavors",
+        "Displaced",
+        "Stranded",
+        "Misplaced",
+        "Violations",
+        "Findings",
+    )
     examples = (
         "steelyard whatif --example --force hdd-rack-1",
         "steelyard whatif --cloud cloud.yaml --out rack=r7 -f json",
     )
-
-    @property
-    def formatter_default(self) -> str:
-        return formats.TEXT
-
-    def _load_formatter_plugins(self) -> Any:
-        found = super()._load_formatter_plugins()
-        documents = found.make_test_instance(
-            [each for each in found if each.name in formats.DOCUMENTS]
-        )
-        return formats.with_text(documents, formats.TextLines)
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -91,9 +80,6 @@ class WhatIf(Showing):
             help="page to write instead of text; - writes it to standard output; excludes -f",
         )
         return parser
-
-    def column_names(self, parsed_args: argparse.Namespace) -> tuple[str, ...]:
-        return ("Text",) if parsed_args.formatter == formats.TEXT else _FIELDS
 
     @garbage.paused()
     def result(self, parsed_args: argparse.Namespace) -> Shown:
@@ -150,9 +136,6 @@ class WhatIf(Showing):
         for line in result.told:
             self.tell(line)
         return result.status
-
-    def cells(self, row: Iterable[Any], parsed_args: argparse.Namespace) -> tuple[Any, ...]:
-        return tuple(row)  # the text is escaped, and the documents have their own escapes
 
 
 def _check_files(parsed_args: argparse.Namespace) -> None:

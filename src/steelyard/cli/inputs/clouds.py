@@ -43,8 +43,8 @@ class OnCloudFile(Command):
         return parser
 
 
-def add_source(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose the cloud."""
+def add_source(parser: argparse.ArgumentParser) -> Any:
+    """Add the options that choose the cloud, and return their group."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--cloud",
@@ -56,6 +56,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--example", action="store_true", help="use the cloud that comes with steelyard"
     )
+    return source
 
 
 def add_flavors(parser: argparse.ArgumentParser, purpose: str) -> None:
