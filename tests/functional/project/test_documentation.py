@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
+from oslo_policy import policy
 
 from steelyard import conf as options
 from steelyard.consumers import ConsumerStore
@@ -216,6 +217,7 @@ def test_configuration_example_sets_existing_options(block: str, tmp_path: pathl
         options.GROUP: options.register(conf),
         options.CONSUMERS_GROUP: options.register_consumers(conf),
         options.TAGS_GROUP: options.register_tags(conf),
+        "oslo_policy": policy.Enforcer(conf).conf.oslo_policy,
     }
     names = [
         (group, name)
