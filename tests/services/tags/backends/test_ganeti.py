@@ -19,6 +19,7 @@ from steelyard.tags.service import Caller, Operator
 from steelyard.tags.states.values import Status
 from support.services.ganeti_cluster import (
     INST1,
+    INST2,
     Cluster,
     done,
     filtered,
@@ -50,6 +51,12 @@ def test_valid_tags_are_added_and_deleted(backend: GanetiBackend) -> None:
     assert tags_of(backend) == set(tags)
     done(backend, backend.delete(INST1, [*tags, *tags]))
     assert tags_of(backend) == set()
+
+
+def test_instances_are_listed_with_their_full_names(backend: GanetiBackend) -> None:
+    found = set(backend.instances())
+    assert {INST1, INST2} <= found
+    assert backend.tags(found).keys() == found
 
 
 def test_partial_or_differently_cased_name_is_refused(backend: GanetiBackend) -> None:
