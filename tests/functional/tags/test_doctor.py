@@ -186,8 +186,9 @@ def test_missing_proxies_are_a_note(examine: Examine) -> None:
     assert findings[Check.NO_TRUSTED_PROXIES]["severity"] == "note"
 
 
-def test_unreachable_database_is_an_error(examine: Examine) -> None:
-    status, findings = examine(connection="postgresql+psycopg://u@127.0.0.1:1/tags")
+def test_unusable_database_is_an_error(examine: Examine, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "broken.db").write_text("no database\n" * 100)
+    status, findings = examine(connection=f"sqlite:///{tmp_path}/broken.db")
     assert (status, list(findings)) == (1, [Check.DATABASE_FAILED])
     assert findings[Check.DATABASE_FAILED]["subject"]["name"] == "database"
 

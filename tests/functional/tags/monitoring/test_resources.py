@@ -14,7 +14,6 @@ from steelyard.tags.monitoring.parts import MonitoredPart
 from steelyard.tags.states.values import Kind, Operation, StateChange
 from support.tags import in_process_api, queues
 from support.tags.in_process_api import ALL, MINE, STRANGER, Client
-from support.web.keystone import behind_keystone, knowing
 
 pytestmark = pytest.mark.usefixtures("closed_databases")
 
@@ -191,12 +190,3 @@ def test_metrics_of_one_of_several_processes_are_refused(ask: Client) -> None:
     name, message = answer.fault
     assert name == "computeFault"
     assert "set PROMETHEUS_MULTIPROC_DIR to an empty folder" in message
-
-
-@pytest.mark.parametrize(("path", "status"), [("/health", 200), ("/metrics", 200), (ALL, 401)])
-def test_public_paths_need_no_token_behind_keystonemiddleware(
-    service: TagService, path: str, status: int
-) -> None:
-    app = behind_keystone(make_application(service, in_process_api.configuration()))
-    with knowing({}):
-        assert Client(app, ())("GET", path).status == status
