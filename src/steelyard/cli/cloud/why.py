@@ -1,7 +1,9 @@
 """The command ``why``."""
 
 import argparse
+import concurrent.futures
 import datetime
+import threading
 import warnings
 from typing import NamedTuple
 
@@ -122,12 +124,14 @@ class WhyCommand(Narrating):
             rest = cloud_facts.without(cloud, parsed_args.server)
             placement: PlacementView | None = LocalPlacement(rest, conf)
             observed = Source.FILE
+            loaded = _loading()
         else:
             clients = os_clouds.connect(parsed_args.os_cloud).clients()
+            loaded = _loading()
             facts = look(clients, parsed_args.server, given, progress.watched)
             placement = None if clients.placement is None else LivePlacement(clients.placement)
             observed = Source.NOW
-        nova = _installed_nova()
+        nova = loaded.result()
         inquiry = Inquiry(
             switches=switches,
             placement=placement,
@@ -153,6 +157,13 @@ class _Nova(NamedTuple):
     rules: NovaRules | None = None
 
 
+def _loading() -> concurrent.futures.Future[_Nova]:
+    """Start to load an installed Nova, which takes seconds, while the services are asked."""
+    loaded = concurrent.futures.Future[_Nova]()
+    threading.Thread(target=lambda: loaded.set_result(_installed_nova()), daemon=True).start()
+    return loaded
+
+
 def _installed_nova() -> _Nova:
     """Return the code of the Nova in this environment."""
     try:
@@ -163,5 +174,5 @@ def _installed_nova() -> _Nova:
             from steelyard.nova.rules import InstalledRules  # noqa: PLC0415  (needs Nova)
 
             return _Nova(sent_requests, InstalledRules())
-    except Exception:  # noqa: BLE001  (importing Nova may raise anything, and the answer needs none)
+    except BaseException:  # noqa: BLE001  (importing Nova may raise anything; the answer needs none)
         return _Nova()
