@@ -100,7 +100,10 @@ class RequestFilters:
         if not switches.limit_tenants_to_placement_aggregate:
             return
         if not project:
-            self._assume(f"the project has no aggregates of its own, though {option} is set")
+            self._assume(
+                f"the request needs no aggregate of its project, though {option} is set; name the "
+                f"project with --project"
+            )
             return
         uuids = self._uuids_of(
             "the aggregates of the project",

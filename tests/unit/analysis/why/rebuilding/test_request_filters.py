@@ -148,7 +148,7 @@ def test_project_without_aggregates_fails_only_if_one_is_needed() -> None:
 
 def test_unknown_project_is_noted() -> None:
     (note,) = Added(switches={LIMITED: True}).nova.assumptions
-    assert note.startswith("the project has no aggregates of its own")
+    assert note.startswith("the request needs no aggregate of its project")
 
 
 def test_isolated_aggregates_are_left_out_unless_the_trait_is_required() -> None:
