@@ -19,6 +19,7 @@ from steelyard.tags.jobs.dispatcher import Dispatcher
 from steelyard.tags.jobs.watch import Watch
 from steelyard.tags.monitoring.parts import MonitoredPart
 from support.repository import DOCS, EXAMPLES
+from support.services import required
 from support.tags import in_process_api, queues
 from support.tags.in_process_api import ALL, Client
 
@@ -114,7 +115,7 @@ def test_rules_use_existing_values_of_labels(texts: list[str]) -> None:
 @pytest.mark.parametrize("subject", ["rules", "metrics"])
 def test_promtool_accepts_rules_and_metrics(texts: list[str], subject: str) -> None:
     if shutil.which("promtool") is None:
-        pytest.skip("no promtool: install prometheus")
+        required.missing("no promtool: install prometheus")
     if subject == "rules":
         runs = [(["promtool", "check", "rules", str(RULES)], "")]
     else:
