@@ -36,6 +36,16 @@ def each_answered(ask: Callable[[ItemT], ValueT], items: Iterable[ItemT]) -> Gen
         queue.clear()
 
 
+def started(load: Callable[[], ValueT]) -> concurrent.futures.Future[ValueT]:
+    """Return the future result of the function, which runs in a thread of its own.
+
+    The thread is a daemon, so an exit does not wait for it.
+    """
+    result = concurrent.futures.Future[ValueT]()
+    threading.Thread(target=_answer, args=(lambda _: load(), None, result), daemon=True).start()
+    return result
+
+
 def _answer(
     ask: Callable[[ItemT], ValueT], item: ItemT, answer: concurrent.futures.Future[ValueT]
 ) -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import warnings
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -10,7 +9,7 @@ from steelyard import errors
 from steelyard.analysis.comparison import Comparison, Difference, compare
 from steelyard.analysis.novas_rules import OwnRules
 from steelyard.cli.commands import Listed, Listing
-from steelyard.cli.inputs import clouds
+from steelyard.cli.inputs import clouds, installed_nova
 from steelyard.cli.outputs import progress
 from steelyard.cli.outputs.columns import Many
 from steelyard.cloud import Cloud, garbage
@@ -109,30 +108,15 @@ def _rules(choice: str | None) -> NovaRules:
     if choice == _OWN:
         return OwnRules()
     try:
-        with warnings.catch_warnings():
-            # Suppress warnings about Nova's own code.
-            warnings.simplefilter("ignore")
-            from steelyard.nova.rules import InstalledRules  # noqa: PLC0415  (needs Nova)
-
-            return InstalledRules()
-    except ModuleNotFoundError as error:
-        if error.name != "nova":
-            raise _broken(error) from error
-        if choice is None:
-            return OwnRules()
+        found = installed_nova.rules()
+    except errors.BadRequest as error:
+        raise errors.BadRequest(f"{error}, or compare with --rules own") from error
+    if found is None and choice is not None:
         raise errors.BadRequest(
             "--rules nova: Nova is not installed in this environment; run steelyard in that of "
             "nova-scheduler, or leave out --rules to compare with steelyard's own knowledge"
-        ) from error
-    except Exception as error:  # importing Nova may raise anything
-        raise _broken(error) from error
-
-
-def _broken(error: Exception) -> errors.BadRequest:
-    return errors.BadRequest(
-        f"cannot use the installed Nova: {type(error).__name__}: {error}; repair it, or compare "
-        "with --rules own"
-    )
+        )
+    return found or OwnRules()
 
 
 def _changes(comparison: Comparison) -> Iterator[tuple[Any, ...]]:

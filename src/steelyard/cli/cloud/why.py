@@ -1,12 +1,11 @@
 """The command ``why``."""
 
 import argparse
-import concurrent.futures
+import dataclasses
 import datetime
-import threading
-import warnings
 from typing import NamedTuple
 
+from steelyard import errors
 from steelyard.analysis.why import answer as answers
 from steelyard.analysis.why import cloud_facts
 from steelyard.analysis.why.answer import Answer
@@ -17,10 +16,11 @@ from steelyard.analysis.why.local import LocalPlacement
 from steelyard.analysis.why.placement_view import PlacementView
 from steelyard.analysis.why.switches import Switches
 from steelyard.cli.commands import Narrating, Shown
-from steelyard.cli.inputs import cloud_names, clouds, os_clouds
+from steelyard.cli.inputs import cloud_names, clouds, installed_nova, os_clouds
 from steelyard.cli.outputs import answers as texts
 from steelyard.cli.outputs import filter_logs, formats, progress
 from steelyard.cloud.wanted import Source
+from steelyard.live import at_once
 from steelyard.live.why.looking import look
 from steelyard.live.why.placement import LivePlacement
 from steelyard.scheduler.rules import NovaRules
@@ -124,14 +124,16 @@ class WhyCommand(Narrating):
             rest = cloud_facts.without(cloud, parsed_args.server)
             placement: PlacementView | None = LocalPlacement(rest, conf)
             observed = Source.FILE
-            loaded = _loading()
+            loaded = at_once.started(_installed_nova)
         else:
             clients = os_clouds.connect(parsed_args.os_cloud).clients()
-            loaded = _loading()
+            loaded = at_once.started(_installed_nova)
             facts = look(clients, parsed_args.server, given, progress.watched)
             placement = None if clients.placement is None else LivePlacement(clients.placement)
             observed = Source.NOW
         nova = loaded.result()
+        if nova.fault:
+            facts = dataclasses.replace(facts, assumptions=[*facts.assumptions, nova.fault])
         inquiry = Inquiry(
             switches=switches,
             placement=placement,
@@ -155,24 +157,13 @@ class _Nova(NamedTuple):
 
     requests: InstalledNova | None = None
     rules: NovaRules | None = None
-
-
-def _loading() -> concurrent.futures.Future[_Nova]:
-    """Start to load an installed Nova, which takes seconds, while the services are asked."""
-    loaded = concurrent.futures.Future[_Nova]()
-    threading.Thread(target=lambda: loaded.set_result(_installed_nova()), daemon=True).start()
-    return loaded
+    fault: str = ""
+    """The reason why an installed Nova cannot be used."""
 
 
 def _installed_nova() -> _Nova:
     """Return the code of the Nova in this environment."""
     try:
-        with warnings.catch_warnings():
-            # Suppress warnings about Nova's own code.
-            warnings.simplefilter("ignore")
-            from steelyard.nova.requests import sent_requests  # noqa: PLC0415  (needs Nova)
-            from steelyard.nova.rules import InstalledRules  # noqa: PLC0415  (needs Nova)
-
-            return _Nova(sent_requests, InstalledRules())
-    except BaseException:  # noqa: BLE001  (importing Nova may raise anything; the answer needs none)
-        return _Nova()
+        return _Nova(installed_nova.requests(), installed_nova.rules())
+    except errors.BadRequest as error:
+        return _Nova(fault=str(error))
