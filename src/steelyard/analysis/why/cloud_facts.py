@@ -1,5 +1,6 @@
 """The facts of an answer that is computed from a cloud file."""
 
+import dataclasses
 from collections.abc import Mapping
 
 from steelyard import errors
@@ -10,6 +11,15 @@ from steelyard.cloud.wanted import Source, WantedServer
 
 _ZONE = "availability_zone"
 _DEFAULT_ZONE = "nova"
+# The fields that a cloud file states of a request by options, and of one for a server.
+_DESCRIBED = ("flavor", "group")
+_RECORDED = (
+    *_DESCRIBED,
+    "availability_zone",
+    "project",
+    "image_properties",
+    "scheduler_hints",
+)
 
 
 def without(cloud: Cloud, server: str | None) -> Cloud:
@@ -53,29 +63,29 @@ def _wanted(cloud: Cloud, server: Server | None, given: GivenRequest) -> WantedS
         model.known("availability zone", given.availability_zone, _zones(cloud.aggregates))
     if given.host:
         model.known("host", given.host, cloud.hosts)
-    chosen = {
-        "flavor": given.flavor and cloud.flavor(given.flavor),
-        "group": given.group and cloud.server_group(given.group),
-    }
-    stated = {
-        "availability_zone": given.availability_zone,
-        "host": given.host,
-        "project": given.project,
-    }
-    recorded: dict[str, object] = {}
-    if server is not None:
-        recorded = {
-            "flavor": server.flavor,
-            "group": None if server.group is None else cloud.server_group(server.group),
-            "availability_zone": server.availability_zone,
-            "project": server.project,
-            "image_properties": server.image_properties,
-            "scheduler_hints": server.scheduler_hints,
-        }
-    sources = dict.fromkeys([*recorded, *chosen], Source.FILE)
-    sources |= {name: Source.OPTION for name, value in stated.items() if value}
-    options = {name: value for name, value in {**chosen, **stated}.items() if value}
-    return WantedServer(**{**recorded, **options}, sources=sources)  # type: ignore[arg-type]
+    if server is None:
+        wanted = WantedServer(flavor=cloud.flavor(given.flavor))
+    else:
+        wanted = WantedServer(
+            flavor=cloud.flavor(given.flavor) if given.flavor else server.flavor,
+            group=None if server.group is None else cloud.server_group(server.group),
+            availability_zone=server.availability_zone,
+            project=server.project,
+            image_properties=server.image_properties,
+            scheduler_hints=server.scheduler_hints,
+        )
+    options = ("availability_zone", "host", "project")
+    return dataclasses.replace(
+        wanted,
+        group=cloud.server_group(given.group) if given.group else wanted.group,
+        availability_zone=given.availability_zone or wanted.availability_zone,
+        host=given.host,
+        project=given.project or wanted.project,
+        sources={
+            **dict.fromkeys(_DESCRIBED if server is None else _RECORDED, Source.FILE),
+            **{name: Source.OPTION for name in options if getattr(given, name)},
+        },
+    )
 
 
 def _zones(aggregates: Mapping[str, Aggregate]) -> dict[str, Aggregate]:

@@ -65,6 +65,12 @@ class Evidence:
         return () if searched is None else searched.repair
 
     @property
+    def interruption(self) -> str:
+        """The error that ended the search for demands to mend; usually empty."""
+        searched = self.searched if self.group_host is None else self.group_host.searched
+        return "" if searched is None else searched.interruption
+
+    @property
     def not_judged(self) -> Sequence[PlacementDemand]:
         """The demands that Placement cannot be asked about, because all resources are to mend."""
         return () if self.searched is None else self.searched.unjudged
@@ -242,7 +248,8 @@ def _filters(evidence: Evidence) -> Conclusion | None:
         )
         if evidence.group_host is not None:
             named = "; ".join(each.demand.text for each in evidence.repair)
-            text += f"; host {evidence.group_host.name!r} of the group does not offer: {named}"
+            lacks = f"does not offer: {named}" if named else "is not selected"
+            text += f"; host {evidence.group_host.name!r} of the group {lacks}"
     elif count > 1 and found.room < count:
         text = (
             f"{found.room} of the {count} servers that were requested together fit now, on "

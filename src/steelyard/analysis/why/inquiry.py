@@ -30,7 +30,7 @@ class Inquiry:
     placement: PlacementView | None
     """None if there is no Placement to ask."""
     observed: Source
-    """How the hosts and Placement are read."""
+    """The source of the data on hosts and Placement."""
     rules: NovaRules | None = None
     """The rules of an installed Nova, if there is one."""
     nova: InstalledNova | None = None
@@ -59,8 +59,8 @@ class Inquiry:
             evidence = self._searched(evidence, built, filters)
         except errors.SteelyardError as error:
             unanswered.append(f"whether Placement has candidates: {error}")
-        if evidence.searched is not None and evidence.searched.interruption:
-            unanswered.append(f"all demands to mend: {evidence.searched.interruption}")
+        if evidence.interruption:
+            unanswered.append(f"all demands to mend: {evidence.interruption}")
         conclusion = concluded(evidence)
         return Answer(
             stage=conclusion.stage,
@@ -106,12 +106,15 @@ class Inquiry:
         if evidence.repair or filtering is None or filtering.fitting or self.placement is None:
             return None
         name = min(group.hosts)
+        roots = {} if evidence.searched is None else evidence.searched.candidates.roots
+        if any(each.uuid in roots and each.is_named(name) for each in facts.hosts or ()):
+            return None  # it has candidates, and the filters reject it, too
         sources = {**facts.wanted.sources, "host": self.observed}
         wanted = dataclasses.replace(facts.wanted, host=name, sources=sources)
         there = dataclasses.replace(facts, wanted=wanted)
         built = building.built(there, self.switches, self.observed)
-        searched = repair.searched(built.demands, built.limit, self.placement)
-        return GroupHost(name, searched) if searched.repair else None
+        searched = repair.searched_without_candidates(built.demands, self.placement)
+        return GroupHost(name, searched) if searched.repair or searched.interruption else None
 
     def _assumed_filters(self) -> list[str]:
         if not self.switches.assumed:

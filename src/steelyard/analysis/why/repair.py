@@ -70,6 +70,20 @@ def searched(
     whole, truncated = asking.whole(ordered, limit)
     if whole.requests:
         return Searched(whole, truncated, (), whole, (), asking.sent)
+    return _repair(ordered, asking)
+
+
+def searched_without_candidates(
+    demands: Iterable[PlacementDemand], placement: PlacementView
+) -> Searched:
+    """Return the repair of a request that is known to have no candidates.
+
+    Sends one request less than ``searched``, and does not raise if Placement cannot be asked.
+    """
+    return _repair(sorted(demands, key=lambda demand: demand.rank), _Asking(placement))
+
+
+def _repair(ordered: _Demands, asking: "_Asking") -> Searched:
     kept: list[PlacementDemand] = []
     refused: _Refused = {}
     try:
@@ -77,7 +91,7 @@ def searched(
         return _searched(ordered, asking, kept, refused)
     except errors.SteelyardError as error:
         found = (RepairMember(demand, refusal, None, None) for demand, refusal in refused.items())
-        return Searched(whole, False, tuple(found), None, (), asking.sent, str(error))
+        return Searched(_merged([]), False, tuple(found), None, (), asking.sent, str(error))
 
 
 def _divide(

@@ -6,6 +6,7 @@ from typing import Any
 
 from steelyard import errors
 from steelyard.analysis.why.answer import Answer
+from steelyard.analysis.why.building import built
 from steelyard.analysis.why.cloud_facts import facts_of
 from steelyard.analysis.why.facts import Facts, GivenRequest, ServerRecord
 from steelyard.analysis.why.inquiry import Inquiry
@@ -13,8 +14,9 @@ from steelyard.analysis.why.local import LocalPlacement
 from steelyard.analysis.why.placement_view import Candidates
 from steelyard.analysis.why.stages import Stage
 from steelyard.analysis.why.switches import Switches
-from steelyard.cloud import Cloud, Flavor, Host
+from steelyard.cloud import Cloud, Flavor, Host, Server
 from steelyard.cloud.wanted import Source
+from steelyard.groups import Policy, ServerGroup
 from steelyard.scheduler.rules import NovaAnswer, NovaVerdict
 from steelyard.traits import CandidatesRequest, ProvidersRequest
 from support.analysis.wanted_servers import wanted_server
@@ -37,9 +39,9 @@ class Unreachable:
 class Stopping:
     """A Placement that answers some requests, and no more."""
 
-    def __init__(self, answers: int) -> None:
+    def __init__(self, answers: int, cloud: Cloud = CLOUD) -> None:
         self._left = answers
-        self._placement = LocalPlacement(CLOUD)
+        self._placement = LocalPlacement(cloud)
 
     def candidates(self, request: CandidatesRequest) -> Candidates:
         self._answer()
@@ -110,6 +112,32 @@ def test_placement_that_stops_half_way_leaves_what_was_found() -> None:
             "all demands to mend: request to Placement failed: connection refused"
             in found.not_known
         )
+
+
+TOGETHER = Cloud(
+    {"host1": Host("host1", 8, 1024, 10), "host2": Host("host2", 8, 1024, 10)},
+    {},
+    {"small": FLAVOR, "most": Flavor("most", 1, 1024, 1)},
+    {"g": ServerGroup("g", Policy.AFFINITY)},
+).with_servers([Server("u", "one", Flavor("most", 1, 1024, 1), "host1", "g")])
+
+
+def test_full_host_of_affinity_group_is_searched_within_the_bound() -> None:
+    about = facts_of(TOGETHER, None, GivenRequest(flavor="small", group="g"))
+    found = answer(about, placement=LocalPlacement(TOGETHER))
+    assert found.stage is Stage.FILTERS
+    assert found.text.endswith("; host 'host1' of the group does not offer: 512 MiB of RAM")
+    demands = len(built(about, Switches(), Source.NOW).demands) + 1  # that for the host
+    assert found.evidence.requests <= demands + 2 * len(found.evidence.repair) + 2
+
+
+def test_interrupted_search_for_the_host_of_a_group_leaves_the_filters() -> None:
+    about = facts_of(TOGETHER, None, GivenRequest(flavor="small", group="g"))
+    found = answer(about, placement=Stopping(1, TOGETHER))
+    assert found.stage is Stage.FILTERS
+    assert found.text.endswith("; host 'host1' of the group is not selected")
+    assert found.evidence.causes
+    assert "all demands to mend: request to Placement failed: connection refused" in found.not_known
 
 
 def test_placement_is_not_asked_if_nova_ends_the_request() -> None:
