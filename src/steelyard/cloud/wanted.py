@@ -9,7 +9,7 @@ from steelyard.groups import ServerGroup
 
 
 class Source(enum.StrEnum):
-    """Where a fact about a request was read."""
+    """The sources of facts about a request."""
 
     RECORD = "read from the server's record"
     """As it was when the server was requested."""

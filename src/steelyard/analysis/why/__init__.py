@@ -1,1 +1,1 @@
-"""Why a server was not placed: Nova's request, a minimal repair of it, and the filters."""
+"""Reasons why a server was not placed: a repair of Nova's request, and Nova's filters."""

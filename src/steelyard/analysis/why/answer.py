@@ -14,7 +14,7 @@ from steelyard.cloud.wanted import Source
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Why a server was not placed, with the evidence."""
+    """The answer to the question why a server was not placed, with its evidence."""
 
     stage: Stage | None
     """None if nothing could be read that tells it."""
@@ -22,7 +22,7 @@ class Answer:
     """One sentence."""
     evidence: Evidence
     observed: Source
-    """How the hosts and Placement were read."""
+    """The source of the data on hosts and Placement."""
     assumptions: Sequence[str]
     not_known: Sequence[str]
     ignored: Sequence[str] = ()

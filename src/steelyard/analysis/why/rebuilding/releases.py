@@ -49,7 +49,7 @@ class NovaInUse:
         self.release = release
         self.switches = switches
         self.observed = observed
-        """How aggregates and hosts are read."""
+        """The source of the data on aggregates and hosts."""
         self.assumptions: dict[str, None] = {}
         """Each text once, in order; so are the other notes."""
         self.not_known: dict[str, None] = {}
