@@ -17,7 +17,6 @@ import pytest
 import sqlalchemy as sa
 
 from steelyard.tags import TagStore, encode
-from steelyard.tags.backends.base import BackendIdentity
 from steelyard.tags.backends.memory import MemoryBackend
 from steelyard.tags.codec import Tag
 from steelyard.tags.database.model import instances
@@ -31,26 +30,11 @@ from steelyard.tags.states.values import (
     TagMark,
 )
 from support.cli.served_command import COMMAND
-from support.tags.databases import upgrade
 from support.third_parties import make_importable
 
 pytestmark = pytest.mark.usefixtures("closed_databases")
 
 USER = "cyclades:user:"
-
-
-@pytest.fixture
-def backend(tmp_path: pathlib.Path) -> pathlib.Path:
-    directory = tmp_path / "backend"
-    directory.mkdir()
-    return directory
-
-
-@pytest.fixture
-def store(tmp_path: pathlib.Path) -> TagStore:
-    made = TagStore(f"sqlite:///{tmp_path}/tags.db")
-    upgrade(made, BackendIdentity("files", "backend"))
-    return made
 
 
 @pytest.fixture

@@ -9,25 +9,10 @@ from typing import Any
 import pytest
 
 from steelyard.tags import Instance, TagStore
-from steelyard.tags.backends.base import BackendIdentity
 from support.tags.databases import upgrade
 from support.third_parties import make_importable
 
 pytestmark = pytest.mark.usefixtures("closed_databases")
-
-
-@pytest.fixture
-def backend(tmp_path: pathlib.Path) -> pathlib.Path:
-    directory = tmp_path / "backend"
-    directory.mkdir()
-    return directory
-
-
-@pytest.fixture
-def store(tmp_path: pathlib.Path) -> TagStore:
-    made = TagStore(f"sqlite:///{tmp_path}/tags.db")
-    upgrade(made, BackendIdentity("files", "backend"))
-    return made
 
 
 @pytest.fixture
