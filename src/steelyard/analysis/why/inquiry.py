@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from oslo_config import cfg
 
 from steelyard import errors
+from steelyard.analysis.progress import Watching, unwatched
 from steelyard.analysis.why import building, repair
 from steelyard.analysis.why.answer import Answer
 from steelyard.analysis.why.building import Built
@@ -37,6 +38,8 @@ class Inquiry:
     """The code of an installed Nova that builds the request, if there is one."""
     conf: cfg.ConfigOpts | None = None
     """The configuration of steelyard's filters; None is the global one."""
+    watch: Watching = unwatched
+    """The function that shows the progress of the requests to Placement."""
 
     def answer(self, facts: Facts, asked_at: datetime.datetime) -> Answer:
         """Return the answer. It names data that cannot be read, and does not guess them."""
@@ -86,7 +89,7 @@ class Inquiry:
             return evidence
         if self.placement is None:
             raise errors.NoAccess("Placement is not in the service catalog")
-        searched = repair.searched(built.demands, built.limit, self.placement)
+        searched = repair.searched(built.demands, built.limit, self.placement, self.watch)
         filtering = None
         if searched.repaired is not None:
             roots = searched.repaired.roots
@@ -113,7 +116,7 @@ class Inquiry:
         wanted = dataclasses.replace(facts.wanted, host=name, sources=sources)
         there = dataclasses.replace(facts, wanted=wanted)
         built = building.built(there, self.switches, self.observed)
-        searched = repair.searched_without_candidates(built.demands, self.placement)
+        searched = repair.searched_without_candidates(built.demands, self.placement, self.watch)
         return GroupHost(name, searched) if searched.repair or searched.interruption else None
 
     def _assumed_filters(self) -> list[str]:

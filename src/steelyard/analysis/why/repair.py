@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from steelyard import errors
+from steelyard.analysis.progress import Watching, unwatched
 from steelyard.analysis.why.demands import (
     DemandKind,
     DemandPart,
@@ -58,7 +59,10 @@ class Searched:
 
 
 def searched(
-    demands: Iterable[PlacementDemand], limit: int | None, placement: PlacementView
+    demands: Iterable[PlacementDemand],
+    limit: int | None,
+    placement: PlacementView,
+    watch: Watching = unwatched,
 ) -> Searched:
     """Return the candidates of a request with these demands and, if there are none, a repair.
 
@@ -70,32 +74,35 @@ def searched(
     whole, truncated = asking.whole(ordered, limit)
     if whole.requests:
         return Searched(whole, truncated, (), whole, (), asking.sent)
-    return _repair(ordered, asking)
+    return _repair(ordered, asking, watch)
 
 
 def searched_without_candidates(
-    demands: Iterable[PlacementDemand], placement: PlacementView
+    demands: Iterable[PlacementDemand], placement: PlacementView, watch: Watching = unwatched
 ) -> Searched:
     """Return the repair of a request that is known to have no candidates.
 
     Sends one request less than ``searched``, and does not raise if Placement cannot be asked.
     """
-    return _repair(sorted(demands, key=lambda demand: demand.rank), _Asking(placement))
+    return _repair(sorted(demands, key=lambda demand: demand.rank), _Asking(placement), watch)
 
 
-def _repair(ordered: _Demands, asking: "_Asking") -> Searched:
+def _repair(ordered: _Demands, asking: "_Asking", watch: Watching) -> Searched:
     kept: list[PlacementDemand] = []
     refused: _Refused = {}
     try:
-        _divide(ordered, asking, kept, refused)
-        return _searched(ordered, asking, kept, refused)
+        _divide(watch(ordered, "demands"), asking, kept, refused)
+        return _searched(ordered, asking, kept, refused, watch)
     except errors.SteelyardError as error:
         found = (RepairMember(demand, refusal, None, None) for demand, refusal in refused.items())
         return Searched(_merged([]), False, tuple(found), None, (), asking.sent, str(error))
 
 
 def _divide(
-    ordered: _Demands, asking: "_Asking", kept: list[PlacementDemand], refused: _Refused
+    ordered: Iterable[PlacementDemand],
+    asking: "_Asking",
+    kept: list[PlacementDemand],
+    refused: _Refused,
 ) -> None:
     """Add to ``kept`` the demands that together leave candidates, and the others to ``refused``.
 
@@ -113,7 +120,9 @@ def _divide(
             refused[demand] = refusal
 
 
-def _searched(ordered: _Demands, asking: "_Asking", kept: _Demands, refused: _Refused) -> Searched:
+def _searched(
+    ordered: _Demands, asking: "_Asking", kept: _Demands, refused: _Refused, watch: Watching
+) -> Searched:
     """Return the repair, with the numbers of providers."""
     is_left = bool(requests_of(kept))
     repaired = asking.candidates(kept) if is_left else None
@@ -131,7 +140,7 @@ def _searched(ordered: _Demands, asking: "_Asking", kept: _Demands, refused: _Re
             None if refusal else asking.alone(demand),
             asking.without(ordered, demand),
         )
-        for demand, refusal in refused.items()
+        for demand, refusal in watch(list(refused.items()), "demands to mend")
         if demand not in unjudged
     ]
     return Searched(_merged([]), False, tuple(members), repaired, tuple(unjudged), asking.sent)

@@ -141,6 +141,7 @@ class WhyCommand(Narrating):
             nova=nova.requests,
             rules=nova.rules,
             conf=conf,
+            watch=progress.watched,
         )
         return inquiry.answer(facts, datetime.datetime.now(datetime.UTC))
 

@@ -2,7 +2,8 @@
 
 import dataclasses
 import datetime
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from steelyard import errors
 from steelyard.analysis.why.answer import Answer
@@ -20,6 +21,8 @@ from steelyard.groups import Policy, ServerGroup
 from steelyard.scheduler.rules import NovaAnswer, NovaVerdict
 from steelyard.traits import CandidatesRequest, ProvidersRequest
 from support.analysis.wanted_servers import wanted_server
+
+T = TypeVar("T")
 
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 FLAVOR = Flavor("small", 1, 512, 1, {"ssd": "nvme"})
@@ -112,6 +115,21 @@ def test_placement_that_stops_half_way_leaves_what_was_found() -> None:
             "all demands to mend: request to Placement failed: connection refused"
             in found.not_known
         )
+
+
+def test_progress_through_the_demands_is_shown() -> None:
+    shown: list[tuple[str, int]] = []
+
+    def watch(items: Sequence[T], what: str) -> Sequence[T]:
+        shown.append((what, len(items)))
+        return items
+
+    wanted = wanted_server(flavor=Flavor("huge", 1, 4096, 1))
+    about = dataclasses.replace(facts(), wanted=wanted)
+    found = answer(about, watch=watch)
+    assert len(found.evidence.repair) == 1
+    demands = len(built(about, Switches(), Source.NOW).demands)
+    assert shown == [("demands", demands), ("demands to mend", 1)]
 
 
 TOGETHER = Cloud(
